@@ -1,0 +1,36 @@
+# make demo: train and score on the embedded benchmark.   make test: lint, types and all tests.
+# Needs only Python 3.10+, pip and make. The virtual environment is made once, and again when pyproject.toml changes.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/.installed
+	$(BIN)/onedomain demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.installed
+	$(BIN)/python -m bench
+
+.venv/.created:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "onedomain needs Python 3.10 or newer")'
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/.installed: .venv/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.installed-dev: .venv/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ .venv/.installed
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,62 @@
+"""Small data and a small network that everything can be tried on in milliseconds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from onedomain.data.domain import Domain
+
+torch.set_num_threads(1)
+
+
+class TinyNet(nn.Module):
+    """A network with convolution, BatchNorm and dropout, for 8×8 images of any number of channels."""
+
+    def __init__(self, channels: int = 1, classes: int = 3) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.pool = nn.AdaptiveAvgPool2d(2)
+        self.drop = nn.Dropout(0.2)
+        self.head = nn.Linear(16, classes)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        pooled = self.pool(torch.relu(self.norm(self.conv(images))))
+        return self.head(self.drop(pooled.flatten(1)))
+
+
+def make_tiny(count: int = 60, seed: int = 0, name: str = "tiny") -> Domain:
+    """Three classes of 8×8 images that a network tells apart: which third of the image is bright."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(count) % 3
+    images = rng.integers(0, 90, (count, 8, 8, 1))
+    for place, label in enumerate(labels):
+        images[place, :, 3 * label : 3 * label + 2] += 120
+    return Domain(name, "train", images.astype(np.uint8), labels, ("left", "middle", "right"))
+
+
+@pytest.fixture
+def tiny() -> Domain:
+    return make_tiny()
+
+
+@pytest.fixture
+def tiny_net() -> TinyNet:
+    torch.manual_seed(0)
+    return TinyNet()
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real data, where there is one."""
+    named = os.environ.get("ONEDOMAIN_DATA")
+    folder = Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
+    if not (folder / "digits" / "mnist.npz").exists():
+        pytest.skip("no real data: set ONEDOMAIN_DATA to a folder with digits/mnist.npz")
+    return folder
