@@ -1,0 +1,50 @@
+"""What goes wrong through no fault of the program, told in one line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class OnedomainError(Exception):
+    """An error whose text is for the user: the command line prints it as one line, without a traceback."""
+
+    exit_code = 1
+
+
+class UserError(OnedomainError):
+    """A mistake in what was asked or given.
+
+    The line names the field, what was given, and what is allowed instead:
+
+    >>> print(UserError("batch_size", "got 0", "a whole number from 1"))
+    batch_size: got 0; allowed: a whole number from 1
+    """
+
+    exit_code = 2
+
+    def __init__(self, field: str, problem: str, allowed: str = "") -> None:
+        super().__init__(f"{field}: {problem}" + (f"; allowed: {allowed}" if allowed else ""))
+        self.field = field
+
+
+class TrainingDiverged(OnedomainError):
+    """The loss became NaN or infinite; the last good checkpoint is kept."""
+
+
+class Interrupted(OnedomainError):
+    """Training was stopped by Ctrl-C or SIGTERM after the running step, and its state saved."""
+
+    exit_code = 130
+
+
+def unknown(field: str, given: str, names: Iterable[str]) -> UserError:
+    """The error for a name that does not exist, with the nearest one that does.
+
+    >>> print(unknown("method", "ERN", ["erm", "sdg"]))
+    method: 'ERN' is not known, did you mean 'erm'?; allowed: erm, sdg
+    """
+    names = sorted(names)
+    near = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.5)
+    hint = f", did you mean {near[0]!r}?" if near else ""
+    return UserError(field, f"{given!r} is not known{hint}", ", ".join(names))

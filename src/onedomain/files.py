@@ -1,0 +1,78 @@
+"""Writing files so that a crash, a full disk or a second writer never leaves half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from onedomain.errors import UserError
+
+_ALLOWED = {
+    errno.ENOSPC: "a disk with room left; what was saved before is kept",
+    errno.EDQUOT: "a disk with room left; what was saved before is kept",
+    errno.EFBIG: "a disk with room left; what was saved before is kept",
+    errno.EACCES: "a folder you may write to",
+    errno.EPERM: "a folder you may write to",
+    errno.EROFS: "a folder you may write to",
+    errno.ENOTDIR: "a path whose parents are folders",
+    errno.EEXIST: "a path whose parents are folders",
+}
+
+
+@contextlib.contextmanager
+def os_errors_are_user_errors(path: Path) -> Iterator[None]:
+    """A disk that is full or not ours to write is told in one line that names the path."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            str(path), f"cannot be written ({reason.lower()})", _ALLOWED.get(error.errno or 0, "")
+        ) from error
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Write `path` whole or not at all: a temporary file beside it is filled, synced and renamed."""
+    data = content.encode() if isinstance(content, str) else content
+    with os_errors_are_user_errors(path):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            # mkstemp makes files for the owner alone; results are to be shared like any other file.
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(temporary).chmod(0o666 & ~umask)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def make_folder(path: Path) -> None:
+    with os_errors_are_user_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a `.jsonl` file; a last line cut off by a kill is passed over."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    lines = text.split("\n")[:-1]  # what follows the last line break was never finished
+    try:
+        return [json.loads(line) for line in lines]
+    except json.JSONDecodeError as error:
+        raise UserError(str(path), f"is not made of JSON lines ({error})", "a file written by onedomain") from None
+
+
+def to_json_lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)

@@ -1,0 +1,56 @@
+"""Settings that a user can change, checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from onedomain.errors import UserError, unknown
+
+
+class Settings(BaseModel):
+    """What every method has; a method's own settings are a subclass beside its algorithm."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    steps: int = Field(10_000, ge=1, description="training steps (the paper's Digits protocol: 10,000)")
+    batch_size: int = Field(32, ge=1, description="images a step (paper: 32)")
+    learning_rate: float = Field(1e-4, gt=0, description="Adam's rate (paper: 1e-4)")
+    checkpoint_every: int = Field(500, ge=1, description="steps between two checkpoints")
+    log_every: int = Field(50, ge=1, description="steps that one line of metrics.jsonl averages over")
+
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def parse_settings(kind: type[AnySettings], values: Mapping[str, Any]) -> AnySettings:
+    """`values` as settings of the given kind; texts such as "1e-3" are read as what the field needs."""
+    for name in values:
+        if name not in kind.model_fields:
+            raise unknown("setting", name, kind.model_fields)
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "settings"
+        allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+        raise UserError(field, f"got {first['input']!r}", allowed) from None
+
+
+def parse_assignments(assignments: list[str]) -> dict[str, str]:
+    """The `name=value` texts of `--set`, as a mapping.
+
+    >>> parse_assignments(["alpha=1.0", "steps=200"])
+    {'alpha': '1.0', 'steps': '200'}
+    """
+    values: dict[str, str] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not (name and equals):
+            raise UserError("--set", f"got {assignment!r}", "name=value, such as --set learning_rate=1e-3")
+        if name.strip() in values:
+            raise UserError("--set", f"{name.strip()!r} is given twice", "each setting once")
+        values[name.strip()] = value.strip()
+    return values
