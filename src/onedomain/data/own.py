@@ -1,0 +1,202 @@
+"""A user's own data as a `Domain`: arrays, a map-style torch Dataset, or a folder of images."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from onedomain.data.domain import Domain, IntArray
+from onedomain.errors import UserError, unknown
+from onedomain.progress import progress
+
+IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+_IN_MEMORY = 2 * 2**30  # larger folders are decoded into a memory-mapped file
+
+
+def as_domain(data: Any, name: str = "source", split: str = "train", classes: Sequence[str] | None = None) -> Domain:
+    """Whatever `od.fit` and `run.evaluate` accept, as a `Domain`.
+
+    `classes` are those of the source, when `data` is to be scored by a model that knows them already.
+    """
+    if isinstance(data, Domain):
+        return data
+    if isinstance(data, (str, Path)):
+        return image_folder(data, name=name, split=split, classes=classes)
+    if isinstance(data, (tuple, list)) and len(data) == 2:
+        labels = _as_labels(data[1], name)
+        return Domain(name, split, as_images(data[0], name), labels, tuple(classes or _class_names(labels)))
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+        return _from_dataset(data, name, split, classes)
+    allowed = "(images, labels), a torch Dataset with a length, the path of an image folder, or a Domain"
+    raise UserError(name, f"got a {type(data).__name__}", allowed)
+
+
+def as_images(images: Any, name: str = "images") -> np.ndarray:
+    """Images as (N, height, width, channels), uint8 or float32.
+
+    Torch tensors are taken as (N, channels, height, width), as torch has them, numpy arrays as
+    (N, height, width, channels); a missing channel axis is added.
+    """
+    if isinstance(images, torch.Tensor):
+        images = images.detach().cpu()
+        images = images.movedim(1, -1).numpy() if images.ndim == 4 else images.numpy()
+    array = np.asarray(images)
+    if array.ndim == 3:
+        array = array[..., None]
+    if array.ndim != 4 or 0 in array.shape:
+        raise UserError(name, f"images have shape {array.shape}", "(N, height, width, channels), none of them 0")
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype.kind != "f":
+        raise UserError(name, f"images are of type {array.dtype}", "uint8 from 0 to 255, or floats")
+    array = array.astype(np.float32, copy=False)
+    if not np.isfinite(array).all():
+        raise UserError(name, "an image has a pixel that is NaN or infinite", "finite values")
+    return array
+
+
+def image_folder(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    split: str = "all",
+    size: tuple[int, int] | None = None,
+    classes: Sequence[str] | None = None,
+    channels: int = 3,
+) -> Domain:
+    """A folder with one sub-folder a class, decoded once. `size` is (height, width), if images differ in it."""
+    root = Path(path)
+    if not root.is_dir():
+        raise UserError(str(root), "is not a folder", "a folder with one sub-folder a class")
+    found = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    if not found:
+        raise UserError(str(root), "has no sub-folders", "one sub-folder a class")
+    names = tuple(classes or found)
+    for folder in found:
+        if folder not in names:
+            raise unknown(f"{root}: class", folder, names)
+    files: list[Path] = []
+    labels: list[int] = []
+    for folder in found:
+        inside = sorted(file for file in (root / folder).rglob("*") if file.suffix.lower() in IMAGE_ENDINGS)
+        if not inside and classes is None:
+            raise UserError(str(root / folder), "holds no image", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
+        files += inside
+        labels += [names.index(folder)] * len(inside)
+    if not files:
+        raise UserError(str(root), "holds no image", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
+    images = read_images(files, size=size, channels=channels)
+    return Domain(name or root.name, split, images, np.array(labels), names)
+
+
+def read_images(files: Sequence[Path], *, size: tuple[int, int] | None, channels: int) -> np.ndarray:
+    """Decode files to (N, height, width, channels) bytes: in memory, or memory-mapped when there are very many."""
+    height, width = size or decode_image(files[0], None, channels).shape[:2]
+    shape = (len(files), height, width, channels)
+    if np.prod(shape, dtype=np.int64) <= _IN_MEMORY:
+        images = np.empty(shape, np.uint8)
+    else:
+        with tempfile.TemporaryFile(prefix="onedomain-") as space:  # freed by the system when the array is
+            images = np.memmap(space, np.uint8, "w+", shape=shape)
+
+    def read(place: int) -> None:
+        image = decode_image(files[place], size, channels)
+        if image.shape != shape[1:]:
+            given = f"is {image.shape[0]}×{image.shape[1]} while {files[0].name} is {height}×{width}"
+            raise UserError(str(files[place]), given, "images of one size, or give a size to bring them to")
+        images[place] = image
+
+    with (
+        ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool,
+        progress("read images", len(files), shown=len(files) > 2000, unit="images") as update,
+    ):
+        for done, _ in enumerate(pool.map(read, range(len(files))), start=1):
+            if done % 500 == 0:
+                update(done, {})
+    return images
+
+
+def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.ndarray:
+    """One image file as (height, width, channels) bytes."""
+    from PIL import Image, UnidentifiedImageError
+
+    if channels not in (1, 3):
+        raise UserError(str(file), f"cannot be read with {channels} channels", "1 (grey) or 3 (colour)")
+    try:
+        with Image.open(file) as opened:
+            image = opened.convert("RGB" if channels == 3 else "L")
+    except FileNotFoundError:
+        raise UserError(str(file), "does not exist", "an image file") from None
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise UserError(
+            str(file), f"cannot be decoded as an image ({str(error)[:100]})", "a whole image file"
+        ) from None
+    if size is not None and image.size != (size[1], size[0]):
+        image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    pixels = np.asarray(image)
+    return pixels[..., None] if channels == 1 else pixels
+
+
+class _DatasetImages:
+    """Images of a map-style torch Dataset, taken from it anew at every access, so that its transforms stay random."""
+
+    def __init__(self, dataset: Any, name: str) -> None:
+        self.dataset, self.name = dataset, name
+        self.shape = (len(dataset), *self._image(0).shape)
+
+    def _image(self, index: int) -> np.ndarray:
+        image = self.dataset[index][0]
+        if not isinstance(image, (torch.Tensor, np.ndarray)):
+            image = np.asarray(image)  # a PIL image
+        if isinstance(image, torch.Tensor) and image.ndim == 2:
+            image = image[None]
+        pixels: np.ndarray = as_images(image[None], self.name)[0]
+        return pixels
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, indices: IntArray) -> np.ndarray:
+        images = [self._image(int(index)) for index in indices]
+        for image in images:
+            if image.shape != self.shape[1:]:
+                given = f"an image is {image.shape} while the first is {tuple(self.shape[1:])}"
+                raise UserError(self.name, given, "images of one shape")
+        return np.stack(images)
+
+
+def _from_dataset(dataset: Any, name: str, split: str, classes: Sequence[str] | None) -> Domain:
+    if len(dataset) == 0:
+        raise UserError(name, "the dataset is empty", "at least one image")
+    item = dataset[0]
+    if not (isinstance(item, (tuple, list)) and len(item) == 2):
+        raise UserError(name, f"the dataset's items are {type(item).__name__}", "pairs of image and label")
+    images = _DatasetImages(dataset, name)
+    labels = _as_labels(np.stack([np.asarray(dataset[i][1]) for i in range(len(dataset))]), name)
+    names = classes or getattr(dataset, "classes", None) or _class_names(labels)
+    return Domain(name, split, images, labels, tuple(str(each) for each in names))
+
+
+def _as_labels(labels: Any, name: str) -> IntArray:
+    array = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else np.asarray(labels)
+    if array.dtype.kind not in "iu":
+        raise UserError(name, f"labels are of type {array.dtype}", "whole numbers from 0")
+    if array.size and array.min() < 0:
+        raise UserError(name, f"a label is {array.min()}", "whole numbers from 0")
+    return array.astype(np.int64)
+
+
+def _class_names(labels: IntArray) -> tuple[str, ...]:
+    return tuple(str(label) for label in range(int(labels.max(initial=0)) + 1))
+
+
+def renamed(domain: Domain, name: str) -> Domain:
+    return domain if domain.name == name else replace(domain, name=name)

@@ -1,0 +1,106 @@
+"""Progress of long work: a live bar in a terminal, plain lines in a log file. Always on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+Update = Callable[[int, Mapping[str, float]], None]
+
+_SHORTEST, _LONGEST = 5.0, 30.0  # seconds between two plain lines
+
+
+@contextmanager
+def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit: str = "steps") -> Iterator[Update]:
+    """Yield a function to call with how much is done and the values to show beside it."""
+    if not shown:
+        yield lambda done, values: None
+    elif sys.stderr.isatty():
+        with _bar(label, total, start, unit) as update:
+            yield update
+    else:
+        yield _Lines(label, total, start, unit)
+
+
+@contextmanager
+def _bar(label: str, total: int, start: int, unit: str) -> Iterator[Update]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[values]}"),
+        TextColumn("[dim]left"),
+        TimeRemainingColumn(compact=True),
+    )
+    begun = time.monotonic()
+    with Progress(*columns, console=Console(stderr=True), expand=True) as bars:
+        task = bars.add_task(label, total=total, completed=start, values="")
+
+        def update(done: int, values: Mapping[str, float]) -> None:
+            rate = (done - start) / max(time.monotonic() - begun, 1e-9)
+            bars.update(task, completed=done, values=f"{_text(values)}  {rate:.1f} {unit}/s")
+
+        yield update
+
+
+class _Lines:
+    """A line for each tenth of the work, but neither more often than every 5 s nor less than every 30 s."""
+
+    def __init__(self, label: str, total: int, start: int, unit: str) -> None:
+        self.label, self.total, self.start, self.unit = label, total, start, unit
+        self.begun = self.last_time = time.monotonic()
+        self.last_done = start
+
+    def __call__(self, done: int, values: Mapping[str, float]) -> None:
+        now = time.monotonic()
+        waited, tenth = now - self.last_time, done - self.last_done >= self.total / 10
+        if not (done == self.total or waited >= _LONGEST or (tenth and waited >= _SHORTEST)):
+            return
+        rate = (done - self.start) / max(now - self.begun, 1e-9)
+        left = (self.total - done) / rate if rate else 0.0
+        parts = [
+            self.label,
+            f"{done}/{self.total}",
+            _text(values),
+            f"{rate:.1f} {self.unit}/s",
+            f"{_duration(left)} left",
+        ]
+        print("  ".join(part for part in parts if part), file=sys.stderr, flush=True)
+        self.last_done, self.last_time = done, now
+
+
+@contextmanager
+def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
+    """Yield a function to call with the part that is being done, and how much of it is, from 0 to 1."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        columns = TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%")
+        with Progress(*columns, console=Console(stderr=True)) as bars:
+            task = bars.add_task(label, total=1.0)
+            yield lambda part, fraction: bars.update(task, description=f"{label}: {part}", completed=fraction)
+        return
+    told: set[str] = set()
+
+    def tell(part: str, fraction: float) -> None:
+        if part not in told:
+            print(f"{label}: {part}", file=sys.stderr, flush=True)
+            told.add(part)
+
+    yield tell
+
+
+def _text(values: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from onedomain.data.domain import Domain
+from onedomain.errors import UserError
+
+IMAGES = np.arange(4 * 2 * 3 * 3, dtype=np.uint8).reshape(4, 2, 3, 3)
+LABELS = np.array([0, 1, 1, 0])
+
+
+def domain(**changes):
+    return Domain(
+        **{"name": "d", "split": "train", "images": IMAGES, "labels": LABELS, "classes": ("a", "b"), **changes}
+    )
+
+
+def test_a_batch_is_float_from_0_to_1_in_channels_last_layout():
+    images, labels = domain().batch([2, 0])
+    assert images.shape == (2, 3, 2, 3)
+    assert images.is_contiguous(memory_format=torch.channels_last)
+    assert torch.allclose(images[0, 1], torch.from_numpy(IMAGES[2, :, :, 1]) / 255)
+    assert labels.tolist() == [1, 0]
+
+
+def test_floats_are_taken_as_they_are():
+    images = np.linspace(-2, 2, IMAGES.size, dtype=np.float32).reshape(IMAGES.shape)
+    batch = domain(images=images).batch([1])
+    assert torch.equal(batch.images[0], torch.from_numpy(images[1]).permute(2, 0, 1))
+
+
+def test_a_batch_does_not_share_memory_with_the_domain():
+    images = IMAGES.astype(np.float32)
+    domain(images=images).batch([0]).images.fill_(7)
+    assert images[0].max() < 18
+
+
+def test_dense_labels_and_void():
+    labels = np.zeros((4, 2, 3), np.int32)
+    labels[0, 0, 0] = 255
+    dense = domain(labels=labels, void=255)
+    assert dense.dense
+    assert dense.batch([0]).labels.shape == (1, 2, 3)
+    with pytest.raises(UserError, match="a label is 255; allowed: 0 to 1"):
+        domain(labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"images": IMAGES[0]}, r"images have shape \(2, 3, 3\)"),
+        ({"images": IMAGES[:0], "labels": LABELS[:0]}, "images have shape"),
+        ({"labels": LABELS[:3]}, r"labels have shape \(3,\) for images of shape \(4, 2, 3, 3\)"),
+        ({"labels": LABELS.astype(float)}, "labels are of type float64; allowed: whole numbers"),
+        ({"labels": np.array([0, 1, 2, 0])}, r"a label is 2; allowed: 0 to 1 \(2 classes\)"),
+        ({"labels": np.array([0, -1, 1, 0])}, "a label is -1"),
+    ],
+)
+def test_wrong_data_is_one_line_that_names_the_domain(changes, message):
+    with pytest.raises(UserError, match=rf"domain 'd' \(train\): {message}"):
+        domain(**changes)
+
+
+def test_an_empty_class_is_refused_for_training():
+    with pytest.raises(UserError, match="no image of class c"):
+        domain(classes=("a", "b", "c")).require_every_class()
+    assert domain().require_every_class() is not None
+
+
+def test_a_subset_keeps_images_and_labels_together():
+    part = domain().subset([3, 1], split="validation")
+    assert part.split == "validation"
+    assert np.array_equal(part.images, IMAGES[[3, 1]])
+    assert part.labels.tolist() == [0, 1]
+
+
+def test_the_fingerprint_tells_any_change():
+    other_pixels = IMAGES.copy()
+    other_pixels[3, 1, 2, 2] ^= 1
+    changes = [
+        {},
+        {"images": other_pixels},
+        {"labels": np.array([1, 1, 1, 0])},
+        {"classes": ("a", "c")},
+        {"void": 1},
+        {"images": IMAGES.reshape(4, 3, 2, 3)},
+    ]
+    assert len({domain(**change).fingerprint for change in changes}) == len(changes)
+    assert domain(name="x", images=IMAGES.copy()).fingerprint == domain().fingerprint

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from onedomain.data import data_folder, own
+from onedomain.data.own import as_domain, as_images, image_folder
+from onedomain.errors import UserError
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (6, 5, 4, 3), dtype=np.uint8)
+LABELS = np.array([0, 1, 2, 0, 1, 2])
+
+
+def write_folder(root, images=PIXELS, labels=LABELS, names=("ant", "bee", "cat")):
+    for place, (image, label) in enumerate(zip(images, labels, strict=True)):
+        folder = root / names[label]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{place}.png")
+    return root
+
+
+def test_arrays_and_tensors_of_the_same_images_are_the_same_domain():
+    tensors = torch.from_numpy(PIXELS).permute(0, 3, 1, 2), torch.from_numpy(LABELS)
+    from_arrays, from_tensors = as_domain((PIXELS, LABELS)), as_domain(tensors)
+    assert from_arrays.classes == ("0", "1", "2")
+    assert from_arrays.fingerprint == from_tensors.fingerprint
+
+
+def test_grey_images_get_a_channel():
+    assert as_images(PIXELS[..., 0]).shape == (6, 5, 4, 1)
+    assert as_images(torch.from_numpy(PIXELS[..., 0])).shape == (6, 5, 4, 1)
+
+
+def test_doubles_become_float32_and_keep_their_range():
+    images = as_images(PIXELS / 50 - 1)
+    assert images.dtype == np.float32
+    assert images.min() == -1
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((3, 4)), r"images have shape \(3, 4\)"),
+        (np.zeros((3, 4, 4), np.int64), "images are of type int64; allowed: uint8"),
+        (np.full((3, 4, 4), np.nan), "NaN or infinite"),
+    ],
+)
+def test_wrong_images_are_refused(images, message):
+    with pytest.raises(UserError, match=message):
+        as_images(images)
+
+
+@pytest.mark.parametrize("labels", [[-1, 0, 1, 2, 0, 1], [0.5] * 6])
+def test_wrong_labels_are_refused(labels):
+    with pytest.raises(UserError, match="label"):
+        as_domain((PIXELS, labels))
+
+
+def test_something_else_is_refused():
+    with pytest.raises(UserError, match=r"source: got a int; allowed: \(images, labels\)"):
+        as_domain(3)
+
+
+class RandomDataset(torch.utils.data.Dataset):
+    """A map-style dataset with a random transform, as users have."""
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return torch.from_numpy(PIXELS[index]).permute(2, 0, 1) / 255 + torch.rand(1), int(LABELS[index])
+
+
+def test_a_dataset_keeps_its_random_transforms():
+    domain = as_domain(RandomDataset())
+    assert domain.labels.tolist() == LABELS.tolist()
+    assert domain.images.shape == (6, 5, 4, 3)
+    first, second = domain.batch([3]).images, domain.batch([3]).images
+    difference = first - second
+    assert difference.abs().min() > 0
+    assert difference.std() < 1e-6
+
+
+def test_a_dataset_of_pil_images():
+    class Pictures(list):
+        pass
+
+    pictures = Pictures((Image.fromarray(image), label) for image, label in zip(PIXELS, LABELS, strict=True))
+    assert np.array_equal(as_domain(pictures).images[np.array([4])][0], PIXELS[4])
+
+
+@pytest.mark.parametrize(("items", "message"), [([], "empty"), ([1, 2, 3], "items are int; allowed: pairs")])
+def test_a_dataset_without_pairs_is_refused(items, message):
+    with pytest.raises(UserError, match=message):
+        as_domain(items)
+
+
+def test_a_folder_has_one_class_a_sub_folder(tmp_path):
+    domain = image_folder(write_folder(tmp_path / "day"))
+    assert domain.name == "day"
+    assert domain.classes == ("ant", "bee", "cat")
+    assert domain.labels.tolist() == [0, 0, 1, 1, 2, 2]
+    assert np.array_equal(domain.images, PIXELS[[0, 3, 1, 4, 2, 5]])
+
+
+def test_a_large_folder_is_decoded_into_a_memory_map(tmp_path, monkeypatch):
+    in_memory = image_folder(write_folder(tmp_path))
+    monkeypatch.setattr(own, "_IN_MEMORY", 10)
+    mapped = image_folder(tmp_path)
+    assert isinstance(mapped.images, np.memmap)
+    assert mapped.fingerprint == in_memory.fingerprint
+
+
+def test_a_folder_of_a_known_model_has_the_models_classes(tmp_path):
+    write_folder(tmp_path, PIXELS[:2], [0, 1], ("cat", "bee"))
+    assert image_folder(tmp_path, classes=("ant", "bee", "cat")).labels.tolist() == [1, 2]
+    with pytest.raises(UserError, match=r"class: 'cat' is not known, did you mean 'cats'"):
+        image_folder(tmp_path, classes=("bee", "cats"))
+
+
+def test_images_of_two_sizes_need_a_size(tmp_path):
+    write_folder(tmp_path)
+    Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(tmp_path / "cat" / "z.png")
+    with pytest.raises(UserError, match=r"z.png: is 9×9 while 0.png is 5×4; allowed: .*give a size"):
+        image_folder(tmp_path)
+    assert image_folder(tmp_path, size=(8, 8)).images.shape == (7, 8, 8, 3)
+
+
+def test_grey_files_can_be_read_as_colour_and_the_reverse(tmp_path):
+    write_folder(tmp_path, PIXELS[..., 0])
+    assert image_folder(tmp_path).image_shape == (5, 4, 3)
+    assert image_folder(tmp_path, channels=1).image_shape == (5, 4, 1)
+
+
+def test_bad_folders_are_one_line(tmp_path):
+    with pytest.raises(UserError, match="is not a folder"):
+        image_folder(tmp_path / "none")
+    with pytest.raises(UserError, match="has no sub-folders"):
+        image_folder(tmp_path)
+    write_folder(tmp_path)
+    (tmp_path / "dog").mkdir()
+    with pytest.raises(UserError, match="dog: holds no image"):
+        image_folder(tmp_path)
+    (tmp_path / "dog" / "broken.png").write_bytes((tmp_path / "ant" / "0.png").read_bytes()[:60])
+    with pytest.raises(UserError, match=r"broken.png: cannot be decoded as an image"):
+        image_folder(tmp_path)
+
+
+def test_the_data_folder_is_the_given_one_or_the_environments(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONEDOMAIN_DATA", str(tmp_path))
+    assert data_folder() == tmp_path
+    with pytest.raises(UserError, match="--data: .*none' is not a folder"):
+        data_folder(tmp_path / "none")
+    assert data_folder(tmp_path / "none", to_write=True) == tmp_path / "none"
+    monkeypatch.delenv("ONEDOMAIN_DATA")
+    assert data_folder().name == "data"
