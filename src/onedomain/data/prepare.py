@@ -1,0 +1,269 @@
+"""What data there is, whether it is whole, and how it is fetched: `onedomain data list | check | prepare`.
+
+`prepare` downloads the published files (checked against their published SHA-256) into `digits/raw/`, or takes
+those that lie there, and writes one .npz file a data set, with its own SHA-256 beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onedomain.data import digits, formats
+from onedomain.data.formats import Arrays
+from onedomain.errors import UserError, unknown
+from onedomain.files import make_folder, os_errors_are_user_errors, write_atomically
+
+Folder = str | os.PathLike[str]
+Progress = Callable[[str, float], None]  # what is being done, and how much of it, 0 to 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set of the catalogue; what its files hold stands in `digits.SETS`."""
+
+    what: str
+    addresses: tuple[str, ...] = ()  # folders in which the files lie: the first, then its mirrors
+    sha256: Mapping[str, str] = field(default_factory=dict)  # of each file, as published
+
+
+# SHA-256 of MNIST and SVHN: TensorFlow Datasets (url_checksums/mnist.txt, svhn_cropped.txt), and again in
+# torchvision's prototype data sets, from which that of USPS comes. MNIST-M and SYN are published without any.
+CATALOGUE: Mapping[str, Entry] = {
+    "mnist": Entry(
+        "handwritten digits, the source",
+        (
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        ),
+        {
+            "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        },
+    ),
+    "mnist-m": Entry("MNIST digits blended with photographs"),
+    "svhn": Entry(
+        "house numbers from Street View",
+        ("http://ufldl.stanford.edu/housenumbers/",),
+        {
+            "train_32x32.mat": "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+            "test_32x32.mat": "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+        },
+    ),
+    "syn": Entry("digits rendered from fonts (SynthDigits)"),
+    "usps": Entry(
+        "digits from envelopes of the US mail",
+        ("https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/",),
+        {
+            "usps.bz2": "3771e9dd6ba685185f89867b6e249233dd74652389f263963b3b741e994b034f",
+            "usps.t.bz2": "a9c0164e797d60142a50604917f0baa604f326e9a689698763793fa5d12ffc4e",
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of `onedomain data list` and `check`."""
+
+    name: str
+    what: str
+    state: str  # list: present, missing; check: whole, partial, broken, missing
+    where: str  # the files, or what to do where they are missing
+    counts: Mapping[str, int]  # images a split, where known
+    problems: tuple[str, ...] = ()  # what is not as published, a line each
+
+    @property
+    def ok(self) -> bool:
+        """Whether the benchmark can use it."""
+        return self.state in ("present", "whole", "partial")
+
+
+def list_data(data_dir: Folder) -> list[Row]:
+    """What is there. Quick: of a prepared file only the labels are read, of a published one nothing."""
+    return [_listed(name, data_dir) for name in CATALOGUE]
+
+
+def _listed(name: str, data_dir: Folder) -> Row:
+    what, prepared = CATALOGUE[name].what, digits.prepared_path(name, data_dir)
+    try:
+        counts = formats.npz_counts(prepared) if prepared.exists() else {}
+        found = _found(name, data_dir)
+    except UserError as error:
+        return Row(name, what, "broken", str(prepared), {}, (str(error),))
+    if not found:
+        return Row(name, what, "missing", digits.SETS[name].get, {})
+    return Row(name, what, "present", _where(found), counts)
+
+
+def check_data(data_dir: Folder, names: Iterable[str] | None = None) -> list[Row]:
+    """Whether what is there is whole: every image is read, counted and compared with what is published."""
+    return [_checked(name, data_dir) for name in [_known(name) for name in names or ()] or CATALOGUE]
+
+
+def _checked(name: str, data_dir: Folder) -> Row:
+    what, published, needed = CATALOGUE[name].what, digits.SETS[name].counts, digits.SETS[name].needed
+    where, counts, problems = str(digits.prepared_path(name, data_dir)), {}, []
+    try:
+        found = _found(name, data_dir)
+        if not found:
+            return Row(name, what, "missing", digits.SETS[name].get, {})
+        where = _where(found)
+        for path in dict.fromkeys(path for files in found.values() for path in files.paths):
+            _check_sum(name, path)
+        for split in found:
+            labels = digits.read(name, split, data_dir)[1]
+            counts[split] = len(labels)
+            empty = sorted(set(range(10)) - set(labels.tolist()))
+            if empty:
+                problems.append(f"{split}: no image of digit {', '.join(map(str, empty))}")
+    except UserError as error:
+        return Row(name, what, "broken", where, counts, (str(error),))
+    state = "broken" if problems else "whole"
+    for split, count in published.items():
+        if counts.get(split, 0) != count:
+            problems.append(f"{split}: {counts.get(split, 0):,} of {count:,} images")
+            if split in needed and state == "whole":
+                state = "partial"
+    return Row(name, what, state, where, counts, tuple(problems))
+
+
+def prepare(name: str, data_dir: Folder, progress: Progress | None = None) -> str:
+    """Fetch one data set and write its prepared file; returns the line that tells what was done."""
+    tell = progress or (lambda _text, _fraction: None)
+    target = digits.prepared_path(_known(name), data_dir)
+    if target.exists():
+        return f"{name}: already prepared, {target}"
+    arrays: dict[str, Arrays] = {}
+    for split in digits.SPLITS:
+        files = digits.find(name, split, data_dir) or _fetch(name, split, Path(data_dir), tell)
+        if files:
+            for path in files.paths:
+                _check_sum(name, path)
+            tell(f"reading {', '.join(path.name for path in files.paths)}", 0.0)
+            arrays[split] = digits.read(name, split, data_dir)
+        elif split in digits.SETS[name].needed:
+            raise digits.MissingData(name, split, data_dir)
+    tell(f"writing {target.name}", 0.0)
+    _save(target, arrays)
+    counts = ", ".join(f"{len(labels):,} {split}" for split, (_, labels) in arrays.items())
+    return f"{name}: prepared, {target} ({counts})"
+
+
+def _known(name: str) -> str:
+    if name not in CATALOGUE:
+        raise unknown("data", name, CATALOGUE)
+    return name
+
+
+def _found(name: str, data_dir: Folder) -> dict[str, digits.Found]:
+    places = {split: digits.find(name, split, data_dir) for split in digits.SPLITS}
+    return {split: place for split, place in places.items() if place}
+
+
+def _where(found: Mapping[str, digits.Found]) -> str:
+    return ", ".join(dict.fromkeys(str(path) for files in found.values() for path in files.paths))
+
+
+def _fetch(name: str, split: str, data_dir: Path, tell: Progress) -> digits.Found | None:
+    """Download the files of one split, if they have public addresses."""
+    for form in digits.SETS[name].official[split]:
+        if all(file in CATALOGUE[name].sha256 for file in form.files):
+            for file in form.files:
+                _download(name, data_dir / "digits" / "raw" / file, tell)
+            return digits.find(name, split, data_dir)
+    return None
+
+
+class _Meter:
+    """The progress bar that pooch asks for."""
+
+    def __init__(self, text: str, tell: Progress) -> None:
+        self.text, self.tell, self.total, self.done = text, tell, 0, 0
+
+    def update(self, count: int) -> None:
+        self.done += count
+        self.tell(self.text, min(1.0, self.done / self.total) if self.total else 0.0)
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        pass
+
+
+def _download(name: str, target: Path, tell: Progress) -> None:
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel("ERROR")
+    sha256 = CATALOGUE[name].sha256[target.name]
+    reasons = []
+    for address in (folder + target.name for folder in CATALOGUE[name].addresses):
+        # identity: some servers would unpack a .gz on the way, and then no checksum holds
+        downloader = pooch.HTTPDownloader(
+            progressbar=_Meter(f"downloading {address}", tell),
+            chunk_size=1 << 16,
+            headers={"Accept-Encoding": "identity"},
+        )
+        with os_errors_are_user_errors(target):
+            try:
+                pooch.retrieve(address, f"sha256:{sha256}", target.name, target.parent, downloader=downloader)
+                return
+            except requests.HTTPError as error:
+                reasons.append(f"{address} (HTTP {getattr(error.response, 'status_code', 'error')})")
+            except requests.RequestException:  # an OSError too, but not one of the disk
+                reasons.append(f"{address} (no connection)")
+            except ValueError:
+                reasons.append(f"{address} (what came has not the published SHA-256 {sha256})")
+    help_yourself = f"put it at {target} yourself, then run: onedomain data prepare {name}"
+    raise UserError(target.name, f"cannot be downloaded from {' or '.join(reasons)}; {help_yourself}")
+
+
+def _check_sum(name: str, path: Path) -> None:
+    """Compare a prepared file with the SHA-256 beside it, a published one with that of the catalogue."""
+    beside = _sum_path(path)
+    if path.suffix == ".npz" and beside.exists():
+        wanted, origin = beside.read_text(encoding="utf-8", errors="replace")[:64], f"in {beside.name}"
+    elif path.name in CATALOGUE[name].sha256:
+        wanted, origin = CATALOGUE[name].sha256[path.name], "as published"
+    else:
+        return
+    digest = _sha256(path)
+    if digest != wanted:
+        again = f"delete it and run: onedomain data prepare {name}"
+        raise UserError(str(path), f"its SHA-256 is {digest}, not {wanted!r} {origin}; {again}")
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with formats.decoding(path, "a file you may read"), path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _sum_path(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def _save(target: Path, arrays: Mapping[str, Arrays]) -> None:
+    """Write the prepared file and, before it, its checksum: where the data is, its checksum is too."""
+    members: dict[str, Any] = {}
+    for split, (images, labels) in arrays.items():
+        members |= {f"x_{split}": images, f"y_{split}": labels}
+    content = io.BytesIO()
+    np.savez_compressed(content, **members)
+    digest = hashlib.sha256(content.getbuffer()).hexdigest()
+    make_folder(target.parent)
+    write_atomically(_sum_path(target), f"{digest}  {target.name}\n")  # as `sha256sum --check` reads it
+    write_atomically(target, content.getvalue())
