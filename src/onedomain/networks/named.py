@@ -1,0 +1,98 @@
+"""The named-layer contract: what a method may ask of a network, whoever wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from onedomain.data.domain import Domain
+from onedomain.errors import UserError, unknown
+from onedomain.networks.lenet import LeNet
+
+NETWORKS: dict[str, type[LeNet]] = {"lenet": LeNet}
+
+
+@dataclass(frozen=True)
+class NamedNetwork:
+    """A classifier as it is, with the names of the layers that methods look into.
+
+    `embedding` names the layer whose output is z = F(x); `perturb` the layers whose outputs Uncertain SDG perturbs.
+    `spec` says how to build the network again, or, for a network of the user's own, what it was.
+    """
+
+    module: nn.Module
+    spec: dict[str, Any]
+    embedding: str | None = None
+    perturb: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        layers = [name for name, _ in self.module.named_modules() if name]
+        for field, name in [("embedding", self.embedding), *(("perturb", name) for name in self.perturb)]:
+            if name is not None and name not in layers:
+                raise unknown(field, name, layers)
+
+    def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.module(images)
+        return logits
+
+    def embed(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits and z = F(x) from one forward pass."""
+        if self.embedding is None:
+            layers = ", ".join(name for name, _ in self.module.named_modules() if name)
+            raise UserError("embedding", "your network's embedding layer is not named", f"one of {layers}")
+        caught: list[torch.Tensor] = []
+        layer = self.module.get_submodule(self.embedding)
+        hook = layer.register_forward_hook(lambda _layer, _inputs, output: caught.append(output))
+        try:
+            logits = self(images)
+        finally:
+            hook.remove()
+        if not caught:
+            raise UserError("embedding", f"layer {self.embedding!r} is never called", "a layer of the forward pass")
+        return logits, caught[-1]
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.module.parameters())
+
+    def check_fits(self, domain: Domain, device: torch.device) -> None:
+        """Try two images, so that a network that does not suit the data is refused before anything is written."""
+        images = domain.batch(range(min(2, len(domain))), device).images
+        was_training = self.module.training
+        self.module.eval()
+        try:
+            with torch.no_grad():
+                logits = self(images)
+        except (RuntimeError, ValueError, TypeError) as error:
+            reason = str(error).splitlines()[0][:200]
+            raise UserError("network", f"cannot take images of shape {tuple(images.shape[1:])} ({reason})") from error
+        finally:
+            self.module.train(was_training)
+        size = tuple(images.shape[2:]) if domain.dense else ()
+        expected = (len(images), len(domain.classes), *size)
+        if tuple(getattr(logits, "shape", ())) != expected:
+            got = getattr(logits, "shape", None)
+            given = f"gives an output of shape {tuple(got)}" if got is not None else f"gives a {type(logits).__name__}"
+            raise UserError("network", f"{given} for {len(images)} images", f"logits of shape {expected}")
+
+
+def build_network(name: str, classes: int, image_shape: Sequence[int]) -> NamedNetwork:
+    """One of the library's networks, for this number of classes and images of (height, width, channels)."""
+    if name not in NETWORKS:
+        raise unknown("network", name, NETWORKS)
+    height, width, channels = image_shape
+    module = NETWORKS[name](classes, (height, width, channels))
+    spec = {"name": name, "classes": classes, "image_shape": [height, width, channels]}
+    return NamedNetwork(module, spec, module.embedding, module.perturb)
+
+
+def own_network(module: nn.Module, embedding: str | None = None, perturb: Sequence[str] = ()) -> NamedNetwork:
+    """A network of the user's own."""
+    if not isinstance(module, nn.Module):
+        raise UserError("network", f"got a {type(module).__name__}", "a torch.nn.Module, or the name of a network")
+    kind = type(module)
+    return NamedNetwork(module, {"own": f"{kind.__module__}.{kind.__qualname__}"}, embedding, tuple(perturb))
