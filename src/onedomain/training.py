@@ -1,0 +1,189 @@
+"""The training loop: one batch of the source after the other, logged, checkpointed, and resumable to the bit."""
+
+from __future__ import annotations
+
+import math
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from onedomain.checkpoint import load_checkpoint, save_checkpoint
+from onedomain.data.domain import Domain, IntArray
+from onedomain.errors import Interrupted, TrainingDiverged
+from onedomain.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
+from onedomain.methods.base import Method
+from onedomain.progress import progress
+
+CHECKPOINT = "checkpoint.pt"
+METRICS = "metrics.jsonl"
+
+
+def train(
+    method: Method, source: Domain, *, seed: int, folder: Path | None = None, shown: bool = True
+) -> tuple[list[dict[str, float]], float]:
+    """Train until `method.settings.steps`, going on from the folder's checkpoint if there is one.
+
+    Returns the rows of metrics.jsonl and the seconds that training took, resumed parts together. Everything random
+    is a function of the seed and the step, never of what happened before: that is what makes resuming exact.
+    """
+    settings = method.settings
+    shuffled = ShuffledBatches(len(source), settings.batch_size, seed)
+    with private_randomness(), deterministic(method.device), stop_requests() as stop:
+        seed_everything(seed, step=-1)
+        method.begin(source)
+        start, seconds_before = restore(method, folder)
+        journal = Journal(folder / METRICS if folder else None, start)
+        begun = time.monotonic()
+
+        with progress(f"train {method.name}", settings.steps, start=start, shown=shown) as update:
+            for step in range(start, settings.steps):
+                seed_everything(seed, step)
+                batch = source.batch(shuffled(step), method.device)
+                journal.add(method.step(batch))
+
+                done = step + 1
+                last = done == settings.steps or stop.is_set()
+                save = folder is not None and (last or done % settings.checkpoint_every == 0)
+                if last or save or done % settings.log_every == 0:
+                    seconds = seconds_before + time.monotonic() - begun
+                    update(done, journal.write(done, seconds))
+                if folder is not None and save:
+                    state = {"step": done, "seconds": seconds, "method": method.state_dict()}
+                    save_checkpoint(folder / CHECKPOINT, state)
+                if stop.is_set() and done < settings.steps:
+                    raise Interrupted(f"stopped at step {done} of {settings.steps}" + ("; saved" if folder else ""))
+    return journal.rows, seconds_before + time.monotonic() - begun
+
+
+def restore(method: Method, folder: Path | None) -> tuple[int, float]:
+    """Load the folder's checkpoint into the method; the steps done and the seconds they took."""
+    if folder is None or not (folder / CHECKPOINT).exists():
+        return 0, 0.0
+    state = load_checkpoint(folder / CHECKPOINT, method.device)
+    method.load_state_dict(state["method"])
+    return state["step"], state["seconds"]
+
+
+class ShuffledBatches:
+    """The indices of each step's batch: epochs in an order shuffled by seed, cut into batches without a remainder.
+
+    A function of the step alone. A batch that reaches the end of an epoch goes on with the next one.
+    """
+
+    def __init__(self, count: int, batch_size: int, seed: int) -> None:
+        self.count, self.batch_size = count, batch_size
+        self.order = lru_cache(maxsize=2)(lambda epoch: np.random.default_rng([seed, epoch]).permutation(count))
+
+    def __call__(self, step: int) -> IntArray:
+        epochs, places = divmod(np.arange(step * self.batch_size, (step + 1) * self.batch_size), self.count)
+        return np.concatenate([self.order(epoch)[places[epochs == epoch]] for epoch in np.unique(epochs)])
+
+
+class Journal:
+    """Collects what steps log, and writes its means as one line of metrics.jsonl.
+
+    Values stay on the device until a line is due, so that an accelerator is not made to wait at every step.
+    """
+
+    def __init__(self, path: Path | None, start: int) -> None:
+        self.path = path
+        self.pending: list[dict[str, torch.Tensor]] = []
+        self.rows: list[dict[str, float]] = []
+        if path is not None:
+            # A killed run has logged steps after its last checkpoint; they will be done and logged again.
+            self.rows = [row for row in read_json_lines(path) if row["step"] <= start]
+            write_atomically(path, to_json_lines(self.rows))
+
+    def add(self, values: dict[str, torch.Tensor]) -> None:
+        self.pending.append(values)
+
+    def write(self, done: int, seconds: float) -> dict[str, float]:
+        """Means of what was logged since the last line; raises if any of it is NaN or infinite."""
+        means: dict[str, float] = {}
+        for name in self.pending[0]:
+            values = torch.stack([values[name] for values in self.pending]).tolist()
+            for offset, value in enumerate(values):
+                if not math.isfinite(value):
+                    self._diverged(name, value, done - len(values) + offset + 1)
+            means[name] = math.fsum(values) / len(values)
+        self.pending.clear()
+        row: dict[str, float] = {"step": done, "seconds": round(seconds, 3), **means}
+        self.rows.append(row)
+        if self.path is not None:
+            with os_errors_are_user_errors(self.path), self.path.open("a", encoding="utf-8") as file:
+                file.write(to_json_lines([row]))
+        return means
+
+    def _diverged(self, name: str, value: float, step: int) -> None:
+        kept = "" if self.path is None else "; the last good checkpoint is kept"
+        raise TrainingDiverged(f"{name} became {value} at step {step}{kept}; try a smaller learning_rate")
+
+
+def seed_everything(seed: int, step: int) -> None:
+    """Give this step its own random numbers, also in a user's dataset and layers."""
+    number = int(np.random.SeedSequence([seed, step + 1]).generate_state(1)[0])
+    random.seed(number)
+    np.random.seed(number)  # noqa: NPY002 (a user's transforms may use the global generator)
+    torch.manual_seed(number)
+
+
+@contextmanager
+def private_randomness() -> Iterator[None]:
+    """Leave the caller's random number generators as they were."""
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng():
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(legacy)  # noqa: NPY002
+
+
+@contextmanager
+def deterministic(device: torch.device) -> Iterator[None]:
+    """Same seed, same machine, same weights: CPU kernels are so anyway, CUDA's must be asked."""
+    if device.type != "cuda":
+        yield
+        return
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets, so that the running step ends before the state is saved.
+
+    A second Ctrl-C stops at once. Outside the main thread Python delivers no signals: the event is never set.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def request(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

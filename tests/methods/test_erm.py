@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from onedomain.data.domain import Domain
+from onedomain.methods.erm import ERM
+from onedomain.networks import own_network
+from tests.conftest import TinyNet
+
+CPU = torch.device("cpu")
+
+
+def begun(module, domain, **settings):
+    method = ERM(**settings)
+    method.attach(own_network(module), CPU)
+    method.begin(domain)
+    return method
+
+
+def test_a_step_is_a_textbook_step(tiny):
+    module = TinyNet()
+    module.drop.p = 0.0
+    textbook = copy.deepcopy(module)
+    method = begun(module, tiny, learning_rate=1e-2)
+    optimiser = torch.optim.Adam(textbook.parameters(), lr=1e-2)
+    for start in range(0, 30, 10):
+        batch = tiny.batch(range(start, start + 10))
+        logged = method.step(batch)
+        optimiser.zero_grad()
+        loss = functional.cross_entropy(textbook(batch.images), batch.labels)
+        loss.backward()
+        optimiser.step()
+        assert torch.allclose(logged["loss"], loss, atol=1e-6)
+    for ours, theirs in zip(module.parameters(), textbook.parameters(), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+def test_it_learns(tiny):
+    method = begun(TinyNet(), tiny, learning_rate=1e-2)
+    losses = [float(method.step(tiny.batch(range(60)))["loss"]) for _ in range(60)]
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_void_pixels_never_count():
+    labels = np.random.default_rng(0).integers(0, 2, (4, 6, 6))
+    labels[:, :3] = 9
+    images = np.random.default_rng(1).integers(0, 256, (4, 6, 6, 3), dtype=np.uint8)
+    domain = Domain("dense", "train", images, labels, ("a", "b"), void=9)
+    module = nn.Conv2d(3, 2, 1)
+    expected = functional.cross_entropy(
+        module(domain.batch(range(4)).images)[:, :, 3:], torch.from_numpy(labels[:, 3:])
+    )
+    assert torch.allclose(begun(module, domain).step(domain.batch(range(4)))["loss"], expected)
