@@ -1,0 +1,60 @@
+"""Train on one domain, hold up on the ones you have never seen, and know when you don't."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from onedomain._version import __version__
+from onedomain.errors import OnedomainError, TrainingDiverged, UserError
+from onedomain.methods import method_class, method_names
+
+if TYPE_CHECKING:
+    from onedomain.data.domain import Domain
+    from onedomain.data.own import image_folder
+    from onedomain.evaluation import Evaluation, Scores
+    from onedomain.methods.erm import ERM
+    from onedomain.run import Predictions, Run, fit, load
+
+# Imported when first asked for, so that `onedomain --help` does not wait for torch.
+_WHERE = {
+    "Domain": "onedomain.data.domain",
+    "image_folder": "onedomain.data.own",
+    "Evaluation": "onedomain.evaluation",
+    "Scores": "onedomain.evaluation",
+    "Predictions": "onedomain.run",
+    "Run": "onedomain.run",
+    "fit": "onedomain.run",
+    "load": "onedomain.run",
+}
+
+__all__ = [
+    "ERM",
+    "Domain",
+    "Evaluation",
+    "OnedomainError",
+    "Predictions",
+    "Run",
+    "Scores",
+    "TrainingDiverged",
+    "UserError",
+    "__version__",
+    "fit",
+    "image_folder",
+    "load",
+    "method_names",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    # Every method's class is here under its own name: the file uncertain_sdg.py holds od.UncertainSDG.
+    for method in method_names():
+        if method.replace("-", "") == name.lower() and method_class(method).__name__ == name:
+            return method_class(method)
+    raise AttributeError(f"module 'onedomain' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
