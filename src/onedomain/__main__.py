@@ -1,0 +1,3 @@
+from onedomain.cli import main
+
+main()

@@ -1,0 +1,230 @@
+"""The command line: declarations only. What a command does is in `commands.py`, imported when it runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from onedomain._version import __version__
+from onedomain.errors import OnedomainError
+from onedomain.methods import method_names
+
+app = typer.Typer(
+    name="onedomain",
+    help="Train on one domain, hold up on the ones you have never seen.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data_app = typer.Typer(help="What data is there, whether it is whole, and how to get it.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+
+def _benchmark_names() -> list[str]:
+    from onedomain.benchmarks import BENCHMARKS
+
+    return list(BENCHMARKS)
+
+
+def _data_names() -> list[str]:
+    from onedomain.data.prepare import CATALOGUE
+
+    return list(CATALOGUE)
+
+
+Method = Annotated[str | None, typer.Option("--method", "-m", autocompletion=method_names, help="See `methods`.")]
+BenchmarkName = Annotated[
+    str | None, typer.Option("--benchmark", "-b", autocompletion=_benchmark_names, help="See `benchmarks`.")
+]
+Data = Annotated[str | None, typer.Option("--data", metavar="DIR", help="Where the data sets lie. [ONEDOMAIN_DATA]")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as `train` makes it.")]
+Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps; the fastest there is by default.")]
+Threads = Annotated[int | None, typer.Option("--threads", help="CPU threads; all cores by default.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"onedomain {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    out: Annotated[str, typer.Option("--out", help="Folder for the demo's runs.")] = "runs/demo",
+    steps: Annotated[int | None, typer.Option("--steps", help="Training steps of each method.")] = None,
+    threads: Threads = None,
+) -> None:
+    """Train on the embedded digits and score on four unseen domains: a few minutes, nothing to download."""
+    from onedomain import commands
+
+    commands.demo(out, steps, threads)
+
+
+@app.command()
+def train(
+    benchmark: BenchmarkName = None,
+    method: Method = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Decides everything random. [0]")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Training steps.")] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", help="Run folder. [runs/BENCHMARK-METHOD-SEED]")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="DIR", help="Your own images instead: one sub-folder a class."),
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="HxW", help="Bring the images of --source to this size.")
+    ] = None,
+    data: Data = None,
+    device: Device = None,
+    threads: Threads = None,
+    score: Annotated[
+        bool, typer.Option("--evaluate/--no-evaluate", help="Score on the benchmark's domains afterwards.")
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Train a method on one domain, then score it on the unseen ones.
+
+    Without options: ERM on digits-lite. Killed or stopped, --resume goes on and ends with the same weights.
+    """
+    from onedomain import commands
+
+    commands.train(
+        benchmark=benchmark,
+        method=method,
+        seed=seed,
+        steps=steps,
+        assignments=assignments or [],
+        out=out,
+        resume=resume,
+        source=source,
+        size=size,
+        data=data,
+        device=device,
+        threads=threads,
+        score=score,
+        json=json,
+    )
+
+
+@app.command()
+def evaluate(
+    run: RunFolder,
+    benchmark: BenchmarkName = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option("--on", metavar="NAME=DIR", help="Score your own image folder; may be repeated."),
+    ] = None,
+    data: Data = None,
+    device: Device = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Score a trained run on its benchmark's domains, on another benchmark's, or on your own folders."""
+    from onedomain import commands
+
+    commands.evaluate(run, benchmark, on or [], data, device, threads, json)
+
+
+@app.command()
+def predict(
+    run: RunFolder,
+    images: Annotated[list[str], typer.Argument(metavar="IMAGE…", help="Image files.")],
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Say for each image its label, the probability of it, and how uncertain that is."""
+    from onedomain import commands
+
+    commands.predict(run, images, device, json)
+
+
+@app.command()
+def methods(json: Json = False) -> None:
+    """List the methods."""
+    from onedomain import commands
+
+    commands.list_methods(json)
+
+
+@app.command()
+def benchmarks(json: Json = False) -> None:
+    """List the benchmarks."""
+    from onedomain import commands
+
+    commands.list_benchmarks(json)
+
+
+DataName = Annotated[str, typer.Argument(metavar="NAME", autocompletion=_data_names, help="See `data list`.")]
+
+
+@data_app.command("list")
+def data_list(data: Data = None, json: Json = False) -> None:
+    """What data sets there are, and which lie in the data folder."""
+    from onedomain import commands
+
+    commands.data_list(data, json)
+
+
+@data_app.command("check")
+def data_check(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME…]", autocompletion=_data_names, help="All by default."),
+    ] = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Whether the data sets are whole: counts, labels, checksums."""
+    from onedomain import commands
+
+    commands.data_check(names or [], data, json)
+
+
+@data_app.command("prepare")
+def data_prepare(name: DataName, data: Data = None) -> None:
+    """Fetch a data set, or take its official files from the data folder, and convert it."""
+    from onedomain import commands
+
+    commands.data_prepare(name, data)
+
+
+_USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+def main() -> NoReturn:
+    """Run the command; a user's mistake ends in one line on standard error."""
+    try:
+        sys.exit(typer.main.get_command(app).main(prog_name="onedomain", standalone_mode=False) or 0)
+    except OnedomainError as error:
+        _fail(str(error), error.exit_code)
+    except _USAGE_ERROR as error:
+        # Without arguments the help has been printed instead of a message.
+        _fail(error.format_message() or "see onedomain --help", error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("stopped", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"onedomain: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,159 @@
+"""What a person reads in the terminal, and the same as JSON."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from onedomain.data.prepare import Row
+from onedomain.evaluation import METRICS, Evaluation
+from onedomain.run import Predictions, Run
+
+
+def say(text: str) -> None:
+    """A remark beside the result: on standard error, so that the result can be piped."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _console() -> Console:
+    # Rich cuts tables to 80 columns when its output is not a terminal; a pipe or a file has room.
+    return Console() if sys.stdout.isatty() else Console(width=140)
+
+
+def _table(*columns: str, title: str | None = None) -> Table:
+    """The first column is a name, the others are right-aligned numbers or, last, a text."""
+    table = Table(title=title, title_justify="left")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="left" if place == 0 else "right")
+    return table
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def show_evaluation(run: Run, evaluation: Evaluation) -> None:
+    manifest = run.manifest
+    title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source['name']}"
+    table = _table("domain", "images", "accuracy %", "95% interval", "NLL", "ECE %", "", title=title)
+    for name, scores in evaluation.scores.items():
+        remark = scores.note if name in evaluation.unseen else "source, held out"
+        interval = f"{percent(scores.low)} – {percent(scores.high)}"
+        table.add_row(
+            name,
+            f"{scores.count:,}",
+            percent(scores.accuracy),
+            interval,
+            f"{scores.nll:.3f}",
+            percent(scores.ece),
+            remark,
+        )
+    table.add_section()
+    average = {metric: evaluation.average(metric) for metric in METRICS}
+    label = f"average of {len(evaluation.unseen)} unseen"
+    nll = f"{average['nll']:.3f}"
+    table.add_row(label, "", percent(average["accuracy"]), "", nll, percent(average["ece"]), "", style="bold")
+    _console().print(table)
+
+
+def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
+    """Methods as rows, domains as columns."""
+    unseen = next(iter(evaluations.values())).unseen
+    table = _table(
+        "method",
+        f"{source} (source)",
+        *unseen,
+        "average unseen",
+        title="Accuracy %, domains never trained on",
+    )
+    for method, evaluation in evaluations.items():
+        values = [
+            evaluation[source].accuracy,
+            *(evaluation[name].accuracy for name in unseen),
+            evaluation.average(),
+        ]
+        table.add_row(method, *(percent(value) for value in values))
+    _console().print(table)
+
+
+def evaluation_as_json(run: Run, evaluation: Evaluation, missing: Sequence[str]) -> dict[str, Any]:
+    return {
+        "run": str(run.folder),
+        "method": run.manifest.method,
+        "benchmark": run.manifest.benchmark,
+        "seed": run.manifest.seed,
+        "steps": run.method.settings.steps,
+        "domains": {
+            name: {**asdict(scores), "unseen": name in evaluation.unseen} for name, scores in evaluation.scores.items()
+        },
+        "average": {metric: evaluation.average(metric) for metric in METRICS},
+        "missing": list(missing),
+    }
+
+
+def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[dict[str, Any]]:
+    return [
+        {
+            "file": file,
+            "label": predictions.classes[label],
+            "probability": float(probabilities[label]),
+            "uncertainty": float(uncertainty),
+            "probabilities": dict(zip(predictions.classes, map(float, probabilities), strict=True)),
+        }
+        for file, label, probabilities, uncertainty in zip(
+            files, predictions.labels, predictions.probabilities, predictions.uncertainty, strict=True
+        )
+    ]
+
+
+def show_predictions(files: Sequence[str], predictions: Predictions) -> None:
+    table = _table("image", "label", "probability %", "entropy (nats)")
+    for row in predictions_as_json(files, predictions):
+        table.add_row(row["file"], row["label"], percent(row["probability"]), f"{row['uncertainty']:.3f}")
+    _console().print(table)
+
+
+def show_data(folder: Path, rows: Sequence[Row], json: bool) -> None:
+    if json:
+        print(json_format.dumps({"folder": str(folder), "data": [asdict(row) for row in rows]}, indent=2))
+        return
+    table = Table(
+        "data",
+        "what it is",
+        "state",
+        "images",
+        "where, or how to get it",
+        title=f"In {folder}",
+        title_justify="left",
+    )
+    for row in rows:
+        counts = ", ".join(f"{count:,} {split}" for split, count in row.counts.items())
+        table.add_row(row.name, row.what, row.state, counts, "; ".join([row.where, *row.problems]))
+    _console().print(table)
+
+
+def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
+    table = Table("method", "what it does", "from")
+    for row in rows:
+        table.add_row(row["name"], row["summary"], row["citation"])
+    console = _console()
+    console.print(table)
+    for row in rows:
+        settings = Table(f"{row['name']}: --set", "default", "what")
+        for name, setting in row["settings"].items():
+            settings.add_row(name, str(setting["default"]), setting["what"])
+        console.print(settings)
+
+
+def show_benchmarks(rows: Sequence[Mapping[str, Any]]) -> None:
+    table = Table("benchmark", "what it is", "source", "unseen targets", "network")
+    for row in rows:
+        table.add_row(row["name"], row["summary"], row["source"], ", ".join(row["targets"]), row["network"])
+    _console().print(table)

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from onedomain import cli
+
+QUICK = ["train", "--benchmark", "digits-lite", "--steps", "2", "--threads", "1"]
+
+
+@pytest.fixture
+def onedomain(monkeypatch, capsys):
+    """Run a command in this process; its exit code, standard output and standard error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["onedomain", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        printed = capsys.readouterr()
+        return stopped.value.code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run of two steps on the embedded benchmark, made by the command in a process of its own."""
+    folder = tmp_path_factory.mktemp("runs") / "a"
+    done = subprocess.run([sys.executable, "-m", "onedomain", *QUICK, "--out", folder, "--json"], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    return folder, done
+
+
+def test_train_prints_one_json_document_and_writes_records(trained):
+    folder, done = trained
+    scores = json.loads(done.stdout)
+    assert set(scores["domains"]) == {"mnist", "uci", "mnist-m-blend", "syn-rendered", "svhn-style"}
+    assert [name for name, row in scores["domains"].items() if not row["unseen"]] == ["mnist"]
+    unseen = [row["accuracy"] for row in scores["domains"].values() if row["unseen"]]
+    assert scores["average"]["accuracy"] == pytest.approx(np.mean(unseen))
+    assert b"steps/s" in done.stderr
+    records = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    assert {(r["domain"], r["metric"]): r["value"] for r in records}["uci", "accuracy"] == scores["domains"]["uci"][
+        "accuracy"
+    ]
+
+
+def test_evaluate_gives_the_same_scores_again(trained, onedomain):
+    folder, done = trained
+    code, out, _ = onedomain("evaluate", folder, "--json", "--threads", 1)
+    again, first = json.loads(out), json.loads(done.stdout)
+    assert code == 0
+    for name, row in first["domains"].items():
+        assert again["domains"][name]["accuracy"] == row["accuracy"]
+        assert again["domains"][name]["nll"] == pytest.approx(row["nll"], rel=1e-6)
+
+
+def test_evaluate_prints_a_table_for_people(trained, onedomain):
+    code, out, _ = onedomain("evaluate", trained[0], "--threads", 1)
+    assert code == 0
+    for text in ("erm, seed 0, 2 steps on mnist", "svhn-style", "95% interval", "average of 4 unseen"):
+        assert text in out
+
+
+def test_evaluate_on_folders_of_ones_own(trained, onedomain, tmp_path):
+    for label in "07":
+        (tmp_path / "night" / label).mkdir(parents=True)
+        Image.new("L", (20, 30), 100).save(tmp_path / "night" / label / "x.png")
+    code, out, _ = onedomain("evaluate", trained[0], "--on", f"night={tmp_path / 'night'}", "--json")
+    assert code == 0
+    assert json.loads(out)["domains"]["night"]["count"] == 2
+
+
+def test_predict_says_label_probability_and_uncertainty(trained, onedomain, tmp_path):
+    files = [tmp_path / "a.png", tmp_path / "b.jpg"]
+    for file in files:
+        Image.new("RGB", (50, 40), (10, 200, 30)).save(file)
+    code, out, _ = onedomain("predict", trained[0], *files, "--json")
+    rows = json.loads(out)["predictions"]
+    assert code == 0
+    assert [row["file"] for row in rows] == list(map(str, files))
+    for row in rows:
+        assert row["probability"] == max(row["probabilities"].values())
+        assert row["probabilities"][row["label"]] == row["probability"]
+        assert sum(row["probabilities"].values()) == pytest.approx(1)
+        assert 0 <= row["uncertainty"] <= np.log(10)
+    assert "entropy" in onedomain("predict", trained[0], files[0])[1]
+
+
+def test_methods_and_benchmarks_are_listed(onedomain):
+    assert "erm" in onedomain("methods")[1]
+    assert "digits-lite" in onedomain("benchmarks")[1]
+    methods = json.loads(onedomain("methods", "--json")[1])["methods"]
+    assert {"name", "summary", "citation", "settings"} <= set(methods[0])
+    benchmarks = json.loads(onedomain("benchmarks", "--json")[1])["benchmarks"]
+    assert [row["name"] for row in benchmarks] == ["digits-lite", "digits"]
+
+
+def test_data_is_listed_checked_and_named_when_missing(onedomain, tmp_path):
+    code, out, _ = onedomain("data", "list", "--data", tmp_path, "--json")
+    rows = json.loads(out)["data"]
+    assert code == 0
+    assert {row["name"] for row in rows} == {"mnist", "mnist-m", "svhn", "syn", "usps"}
+    assert all(row["state"] == "missing" for row in rows)
+    assert "onedomain data prepare svhn" in onedomain("data", "list", "--data", tmp_path)[1].replace("\n", " ")
+    code, _, error = onedomain("train", "--benchmark", "digits", "--data", tmp_path, "--out", tmp_path / "run")
+    assert code == 2
+    assert "mnist" in error
+    assert "onedomain data prepare mnist" in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_broken_data_is_found(onedomain, tmp_path):
+    (tmp_path / "digits").mkdir()
+    (tmp_path / "digits" / "usps.npz").write_bytes(b"PK not really")
+    code, out, error = onedomain("data", "check", "usps", "--data", tmp_path)
+    assert code == 1
+    assert "broken" in out
+    assert "usps" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["train", "--method", "emr"], "method: 'emr' is not known, did you mean 'erm'?"),
+        (["train", "--benchmark", "digit"], "benchmark: 'digit' is not known, did you mean 'digits'?"),
+        (["train", "--set", "lerning_rate=1"], "setting: 'lerning_rate' is not known, did you mean 'learning_rate'?"),
+        (["train", "--set", "batch_size=0"], "batch_size: got '0'; allowed: greater than or equal to 1"),
+        (["train", "--set", "batch_size"], "--set: got 'batch_size'; allowed: name=value"),
+        (["train", "--steps", "0"], "steps: got 0; allowed: greater than or equal to 1"),
+        (["train", "--steps", "ten"], "--steps"),
+        (["train", "--seed", "-1"], "seed: got -1; allowed: a whole number from 0"),
+        (["train", "--threads", "0"], "--threads: got 0; allowed: a whole number from 1"),
+        (["train", "--device", "tpu"], "device: 'tpu' is not there"),
+        (["train", "--source", "nowhere"], "nowhere: is not a folder"),
+        (["train", "--source", ".", "--benchmark", "digits"], "--source: given together with --benchmark"),
+        (["train", "--source", ".", "--size", "big"], "--size: got 'big'; allowed: HEIGHTxWIDTH"),
+        (["train", "--data", "nowhere", "--benchmark", "digits"], "--data: 'nowhere' is not a folder"),
+        (["train", "--out", "file"], "out: file is a file; allowed: a new or empty folder"),
+        (["train", "--out", "full"], "out: full exists and is not empty; allowed: a new or empty folder"),
+        (["train", "--out", "file/below"], "file/below: cannot be written"),
+        (["train", "--sed", "1"], "No such option: --sed"),
+        (["trian"], "No such command 'trian'"),
+        (["evaluate", "nowhere"], "nowhere: is not a run folder"),
+        (["evaluate"], "Missing argument 'RUN'"),
+        (["predict", "nowhere", "x.png"], "nowhere: is not a run folder"),
+        (["data", "check", "mnits"], "data: 'mnits' is not known, did you mean 'mnist'?"),
+        (["data", "prepare", "mnits"], "data: 'mnits' is not known, did you mean 'mnist'?"),
+    ],
+)
+def test_a_mistake_ends_in_one_line_and_code_2_and_writes_nothing(onedomain, tmp_path, monkeypatch, arguments, line):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("mine")
+    Path("full").mkdir()
+    Path("full/file").write_text("mine")
+    before = sorted(map(str, Path().rglob("*")))
+    code, out, error = onedomain(*arguments)
+    assert code == 2
+    assert line in error
+    assert error.count("\n") == 1
+    assert out == ""
+    assert sorted(map(str, Path().rglob("*"))) == before
+
+
+@pytest.mark.parametrize("content", [b"\x80\x04cos\nsystem\n", b"", "pickle"])
+def test_a_foreign_checkpoint_is_refused_and_never_run(trained, onedomain, tmp_path, content):
+    folder, _ = trained
+    run = tmp_path / "b"
+    run.mkdir()
+    (run / "run.yaml").write_bytes((folder / "run.yaml").read_bytes())
+    mark = tmp_path / "executed"
+    if content == "pickle":
+        content = pickle.dumps(Bomb(str(mark)))
+    (run / "checkpoint.pt").write_bytes(content)
+    code, _, error = onedomain("train", "--resume", "--out", run, "--threads", 1)
+    assert code == 2
+    assert "checkpoint.pt: is not a whole checkpoint" in error
+    assert not mark.exists()
+    assert (run / "checkpoint.pt").read_bytes() == content
+
+
+class Bomb:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_resume_needs_no_more_than_the_folder_and_refuses_changes(trained, onedomain):
+    folder, _ = trained
+    weights = (folder / "model.safetensors").read_bytes()
+    code, _, _ = onedomain("train", "--resume", "--out", folder, "--no-evaluate", "--threads", 1)
+    assert code == 0
+    assert (folder / "model.safetensors").read_bytes() == weights
+    code, _, error = onedomain("train", "--resume", "--out", folder, "--set", "batch_size=8")
+    assert code == 2
+    assert "batch_size: is 8 now, and was 32" in error
+    code, _, error = onedomain(*QUICK, "--out", folder)
+    assert code == 2
+    assert "--resume to go on with this run" in error
+
+
+def test_images_of_ones_own_are_trained_on(onedomain, tmp_path):
+    rng = np.random.default_rng(0)
+    for label in ("cat", "dog"):
+        (tmp_path / "pets" / label).mkdir(parents=True)
+        for number in range(4):
+            pixels = rng.integers(0, 256, (24, 20, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "pets" / label / f"{number}.png")
+    pets, run = tmp_path / "pets", tmp_path / "run"
+    assert onedomain("train", "--source", pets, "--size", "20x20", "--steps", 2, "--out", run)[0] == 0
+    code, out, _ = onedomain("predict", run, pets / "cat" / "0.png", "--json")
+    assert code == 0
+    assert json.loads(out)["predictions"][0]["label"] in ("cat", "dog")
+    code, _, error = onedomain("evaluate", run)
+    assert code == 2
+    assert "--on: not given" in error
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    code, _, error = onedomain("predict", run, tmp_path / "broken.png")
+    assert code == 2
+    assert "broken.png: cannot be decoded as an image" in error
+
+
+def test_help_is_quick_and_does_not_import_torch():
+    code = "import sys; from onedomain import cli; cli.app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    begun = time.monotonic()
+    printed = subprocess.run([sys.executable, "-m", "onedomain", "--help"], capture_output=True, text=True, check=True)
+    # The promise is one second; a busy machine is given five before this is called a failure.
+    assert time.monotonic() - begun < 5
+    for command in ("demo", "train", "evaluate", "predict", "data", "methods", "benchmarks"):
+        assert command in printed.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [("onedomain tr", "train"), ("onedomain train --method e", "erm"), ("onedomain train -b dig", "digits-lite")],
+)
+def test_the_shell_completes_commands_methods_and_benchmarks(typed, expected):
+    environment = {
+        **os.environ,
+        "_ONEDOMAIN_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+    }
+    done = subprocess.run([sys.executable, "-m", "onedomain"], env=environment, capture_output=True, text=True)
+    assert expected in done.stdout.split()
+
+
+def test_demo_trains_once_and_shows_a_comparison(onedomain, tmp_path):
+    code, out, error = onedomain("demo", "--out", tmp_path / "demo", "--steps", 2, "--threads", 1)
+    assert code == 0
+    assert "average unseen" in out
+    again = onedomain("demo", "--out", tmp_path / "demo", "--steps", 2, "--threads", 1)
+    assert again[0] == 0
+    assert again[1] == out
+    assert "is trained already" in again[2]
+    assert "is trained already" not in error
