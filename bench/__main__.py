@@ -1,0 +1,25 @@
+"""Speed as ratios, measured in one run on one thread: ours against the textbook version of the same mathematics.
+
+python -m bench [NAME …]
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from bench import erm
+
+BENCHES = {"erm": erm.run}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    for name in sys.argv[1:] or BENCHES:
+        if name not in BENCHES:
+            sys.exit(f"bench: {name!r} is not known; allowed: {', '.join(BENCHES)}")
+        BENCHES[name]()
+
+
+main()
