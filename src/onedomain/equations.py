@@ -1,24 +1,202 @@
-"""The paper's equations: pure functions, one value per sample."""
+"""The paper's equations as pure functions: one value per sample where the paper sums over samples.
+
+Whoever calls them takes the mean over a batch (training) or the sum (ascent), so that no value here depends
+on which other samples share the batch. The one exception is the MMD, which compares two sets of samples.
+"""
 
 from __future__ import annotations
 
 import torch
-from torch.nn import functional
+import torch.nn.functional as F
+from torch import Tensor
+
+# The WAE paper's scales of the inverse multiquadratic kernel: distances from near to far all give a gradient.
+MMD_SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+# An ignore_index that is no label: torch's default of −100 would let a label of −100 pass in silence.
+_NO_VOID = torch.iinfo(torch.int64).min
 
 
-def task_loss(logits: torch.Tensor, labels: torch.Tensor, void: int | None = None) -> torch.Tensor:
-    """Eq. 2, cross-entropy: (n, c) logits and (n,) labels give (n,) losses.
+def task_loss(logits: Tensor, labels: Tensor, void: int | None = None) -> Tensor:
+    """Eq. 2, cross-entropy: −Σᵢ yᵢ log ŷᵢ, for each sample.
 
-    Dense: (n, c, h, w) and (n, h, w) give each image's mean over its pixels; those labelled `void` never count.
+    Args:
+        logits: (N, C), or (N, C, H, W) when each pixel has a label.
+        labels: classes as integers, (N,) or (N, H, W); or soft labels in the shape of `logits`.
+        void: the integer label that never counts. In soft labels a pixel without any mass is void.
 
-    >>> task_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+    Returns:
+        (N,). Of dense labels, the mean over the pixels that count; 0 for a sample without one.
+
+    >>> task_loss(torch.tensor([[0.0, 0.0], [0.0, 0.0]]), torch.tensor([1, 255]), void=255)
+    tensor([0.6931, 0.0000])
+    """
+    if labels.is_floating_point():
+        counted = labels.sum(1) > 0
+        loss = F.cross_entropy(logits, labels, reduction="none")
+    else:
+        ignored = _NO_VOID if void is None else void
+        counted = labels != ignored
+        loss = F.cross_entropy(logits, labels, ignore_index=ignored, reduction="none")
+    if loss.dim() == 1:
+        return loss
+    return loss.flatten(1).sum(1) / counted.flatten(1).sum(1).clamp(min=1)
+
+
+def semantic_distance(z: Tensor, z_plus: Tensor) -> Tensor:
+    """Eq. 5, L_const: ½‖z − z⁺‖², how far the augmented samples moved in the embedding space.
+
+    The paper's +∞ for a changed label is left out, as in the paper: an augmented sample keeps its label.
+
+    Args:
+        z: embeddings of the source samples, (N, …); constant during the ascent.
+        z_plus: embeddings of the augmented samples, (N, …).
+
+    Returns:
+        (N,).
+
+    >>> semantic_distance(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
+    tensor([12.5000])
+    """
+    return 0.5 * _squared_norm(z - z_plus)
+
+
+def relaxation(x_plus: Tensor, reconstruction: Tensor) -> Tensor:
+    """Eq. 7, L_relax: ‖x⁺ − V(x⁺)‖², how badly the auto-encoder knows the augmented samples.
+
+    Args:
+        x_plus: augmented images, (N, C, H, W).
+        reconstruction: V(x⁺) by the frozen auto-encoder, (N, C, H, W).
+
+    Returns:
+        (N,): summed over pixels, not averaged.
+
+    >>> relaxation(torch.ones(1, 3, 2, 2), torch.zeros(1, 3, 2, 2))
+    tensor([12.])
+    """
+    return _squared_norm(x_plus - reconstruction)
+
+
+def ada_objective(
+    task: Tensor, constraint: Tensor | float, relaxation: Tensor | float, alpha: float, beta: float
+) -> Tensor:
+    """Eq. 3, L_ADA = L_task − α·L_const + β·L_relax, which the augmented samples climb.
+
+    Args:
+        task, constraint, relaxation: (N,); a term that is left out may be 0.0.
+        alpha: weight of staying near in the embedding space.
+        beta: weight of moving away in the input space.
+
+    Returns:
+        (N,).
+
+    >>> ada_objective(torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([3.0]), alpha=0.5, beta=10.0)
+    tensor([30.])
+    """
+    return task - alpha * constraint + beta * relaxation
+
+
+def reconstruction_error(x: Tensor, reconstruction: Tensor) -> Tensor:
+    """Eq. 6, first term: ‖G(Q(x)) − x‖², summed over pixels.
+
+    Args:
+        x, reconstruction: (N, C, H, W).
+
+    Returns:
+        (N,).
+
+    >>> reconstruction_error(torch.zeros(2, 1, 1, 2), torch.tensor([[[[1.0, 2.0]]], [[[0.0, 0.0]]]]))
+    tensor([5., 0.])
+    """
+    return _squared_norm(reconstruction - x)
+
+
+def wae_loss(reconstruction_error: Tensor, divergence: Tensor, weight: float) -> Tensor:
+    """Eq. 6: ‖G(Q(x)) − x‖² + λ·D(Q(x), P(e)).
+
+    Args:
+        reconstruction_error: (N,).
+        divergence: (N,) from `gan_penalty`, or a scalar from `mmd_penalty`.
+        weight: λ.
+
+    Returns:
+        (N,).
+
+    >>> wae_loss(torch.tensor([5.0, 0.0]), torch.tensor(0.5), weight=10.0)
+    tensor([10.,  5.])
+    """
+    return reconstruction_error + weight * divergence
+
+
+def mmd_penalty(codes: Tensor, prior_samples: Tensor) -> Tensor:
+    """Eq. 6, D as maximum mean discrepancy: the unbiased estimate of MMD²(Q(x), P(e)).
+
+    The kernel is Σ_s C_s / (C_s + ‖a − b‖²), the inverse multiquadratic of the WAE paper, with C_s = 2·d·s
+    for a standard normal prior in d dimensions. Unbiased means that no sample is compared with itself; the
+    estimate of equal distributions is 0 on average and may be below 0.
+
+    Args:
+        codes: Q(x), (N, d), N ≥ 2.
+        prior_samples: draws from P(e), (M, d), M ≥ 2.
+
+    Returns:
+        A scalar.
+
+    >>> mmd_penalty(torch.zeros(2, 1), torch.zeros(2, 1))
+    tensor(0.)
+    """
+    n, m = len(codes), len(prior_samples)
+    within_codes = _inverse_multiquadratic(codes, codes)
+    within_prior = _inverse_multiquadratic(prior_samples, prior_samples)
+    between = _inverse_multiquadratic(codes, prior_samples)
+    return (
+        (within_codes.sum() - within_codes.diagonal().sum()) / (n * (n - 1))
+        + (within_prior.sum() - within_prior.diagonal().sum()) / (m * (m - 1))
+        - 2 * between.mean()
+    )
+
+
+def gan_penalty(logits_codes: Tensor) -> Tensor:
+    """Eq. 6, D as a GAN, the encoder's side: −log σ(logit), small where codes pass as draws from the prior.
+
+    This is the non-saturating form: it keeps its gradient when the discriminator is sure.
+
+    Args:
+        logits_codes: the discriminator's logits on Q(x), (N,) or (N, 1).
+
+    Returns:
+        (N,).
+
+    >>> gan_penalty(torch.tensor([[0.0]]))
     tensor([0.6931])
     """
-    if void is None:
-        losses = functional.cross_entropy(logits, labels, reduction="none")
-        return losses.flatten(1).mean(1) if losses.ndim > 1 else losses
-    counted = labels != void
-    losses = functional.cross_entropy(logits, labels.masked_fill(~counted, 0), reduction="none") * counted
-    if losses.ndim == 1:
-        return losses
-    return losses.flatten(1).sum(1) / counted.flatten(1).sum(1).clamp(min=1)
+    return F.softplus(-logits_codes.flatten())
+
+
+def discriminator_loss(logits_prior: Tensor, logits_codes: Tensor) -> Tensor:
+    """Eq. 6, D as a GAN, the discriminator's side: −log σ(prior) − log(1 − σ(codes)).
+
+    Args:
+        logits_prior: logits on draws from P(e), (N,) or (N, 1).
+        logits_codes: logits on Q(x), (N,) or (N, 1).
+
+    Returns:
+        (N,).
+
+    >>> discriminator_loss(torch.tensor([0.0]), torch.tensor([0.0]))
+    tensor([1.3863])
+    """
+    return F.softplus(-logits_prior.flatten()) + F.softplus(logits_codes.flatten())
+
+
+def _squared_norm(difference: Tensor) -> Tensor:
+    """‖·‖² of each sample: (N, …) → (N,)."""
+    return difference.square().flatten(1).sum(1)
+
+
+def _inverse_multiquadratic(a: Tensor, b: Tensor) -> Tensor:
+    """The kernel of `mmd_penalty` between all pairs: (N, d), (M, d) → (N, M)."""
+    # Not torch.cdist: its square root has no gradient at distance 0, where a sample meets itself.
+    squared = (a.unsqueeze(1) - b.unsqueeze(0)).square().sum(2)
+    base = 2.0 * a.shape[1]
+    return torch.stack([scale * base / (scale * base + squared) for scale in MMD_SCALES]).sum(0)
