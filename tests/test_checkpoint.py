@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import save
 
 from onedomain.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
 from onedomain.errors import UserError
@@ -81,6 +82,14 @@ def test_a_truncated_checkpoint_is_refused(tmp_path, kept):
     save_checkpoint(path, {"w": torch.randn(50, 50)})
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole)) if isinstance(kept, float) else kept])
+    with pytest.raises(UserError, match="is not a whole checkpoint"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("structure", ["[1, 2]", "5", "null", '{"dict": [[[], 1]]}', "[" * 5000, '{"__tensor__": "9"}'])
+def test_another_structure_is_refused(tmp_path, structure):
+    path = tmp_path / "c.pt"
+    path.write_bytes(save({"0": torch.zeros(1)}, metadata={"structure": structure}))
     with pytest.raises(UserError, match="is not a whole checkpoint"):
         load_checkpoint(path)
 

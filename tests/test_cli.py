@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import time
@@ -67,7 +68,7 @@ def test_evaluate_gives_the_same_scores_again(trained, onedomain):
 def test_evaluate_prints_a_table_for_people(trained, onedomain):
     code, out, _ = onedomain("evaluate", trained[0], "--threads", 1)
     assert code == 0
-    for text in ("erm, seed 0, 2 steps on mnist", "svhn-style", "95% interval", "average of 4 unseen"):
+    for text in ("erm, seed 0, 2 steps on mnist", "svhn-style", "95% interval", "average unseen"):
         assert text in out
 
 
@@ -123,9 +124,9 @@ def test_broken_data_is_found(onedomain, tmp_path):
     (tmp_path / "digits").mkdir()
     (tmp_path / "digits" / "usps.npz").write_bytes(b"PK not really")
     code, out, error = onedomain("data", "check", "usps", "--data", tmp_path)
-    assert code == 1
+    assert code == 2
     assert "broken" in out
-    assert "usps" in error
+    assert "data: broken: usps" in error
 
 
 @pytest.mark.parametrize(
@@ -208,6 +209,74 @@ def test_resume_needs_no_more_than_the_folder_and_refuses_changes(trained, onedo
     code, _, error = onedomain(*QUICK, "--out", folder)
     assert code == 2
     assert "--resume to go on with this run" in error
+
+
+def test_without_arguments_the_help_is_shown(onedomain):
+    for arguments in ([], ["data"]):
+        code, out, error = onedomain(*arguments)
+        assert code == 0
+        assert out.count("\n") > 8
+        assert error == ""
+
+
+def test_names_are_shown_as_they_are(trained, onedomain, tmp_path):
+    file = tmp_path / "b[bold]:smile:[x].png"
+    Image.new("L", (9, 9)).save(file)
+    code, out, _ = onedomain("predict", trained[0], file)
+    assert code == 0
+    assert "[bold]:smile:[x].png" in out.replace("\n", "")
+
+
+def test_broken_targets_are_told_before_training_and_do_not_stop_the_others(onedomain, tmp_path, real_data):
+    (tmp_path / "digits").mkdir()
+    (tmp_path / "digits" / "mnist.npz").symlink_to(real_data.resolve() / "digits" / "mnist.npz")
+    (tmp_path / "digits" / "svhn.npz").write_bytes(b"PK")
+    arguments = ["train", "--benchmark", "digits", "--steps", 1, "--data", tmp_path, "--out", tmp_path / "run"]
+    code, _, error = onedomain(*arguments)
+    assert code == 2
+    assert "no unseen domain is there" in error
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "digits" / "usps.npz").symlink_to(real_data.resolve() / "digits" / "usps.npz")
+    code, out, error = onedomain(*arguments, "--json")
+    assert code == 0
+    scores = json.loads(out)
+    assert list(scores["domains"]) == ["mnist", "usps"]
+    assert any("svhn" in reason for reason in scores["missing"])
+    # The 5,000 digits of digits-lite are among the 10,000 that this run was trained on.
+    code, _, error = onedomain("evaluate", tmp_path / "run", "--benchmark", "digits-lite")
+    assert code == 2
+    assert "among the training images of a digits run" in error
+
+
+def test_scores_of_two_benchmarks_stand_side_by_side(trained, onedomain, tmp_path, real_data):
+    folder = tmp_path / "copy"
+    shutil.copytree(trained[0], folder)
+    (tmp_path / "digits").mkdir()
+    for name in ("mnist", "usps"):
+        (tmp_path / "digits" / f"{name}.npz").symlink_to(real_data.resolve() / "digits" / f"{name}.npz")
+    code, out, _ = onedomain("evaluate", folder, "--benchmark", "digits", "--data", tmp_path, "--json")
+    assert code == 0
+    assert json.loads(out)["domains"]["mnist"]["unseen"]
+    records = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    found = {(row["benchmark"], row["domain"], row["split"]) for row in records if row["metric"] == "accuracy"}
+    assert {("digits-lite", "mnist", "validation"), ("digits", "mnist", "test"), ("digits", "usps", "test")} <= found
+    assert {row["trained_on"] for row in records} == {"digits-lite"}
+
+
+def test_an_output_that_cannot_be_written_is_one_line():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "onedomain", "benchmarks"], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith("onedomain: output: no space left")
+
+
+def test_resume_finds_the_default_folder_and_says_when_there_is_nothing(onedomain, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    quick = ["train", "--threads", 1, "--no-evaluate"]
+    code, _, error = onedomain(*quick, "--steps", 2, "--seed", 7, "--resume")
+    assert code == 0
+    assert "nothing to resume in runs/digits-lite-erm-7" in error
+    assert onedomain(*quick, "--seed", 7, "--resume")[0] == 0
 
 
 def test_images_of_ones_own_are_trained_on(onedomain, tmp_path):

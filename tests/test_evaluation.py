@@ -6,6 +6,7 @@ import torch
 from scipy.stats import binomtest
 
 from onedomain.data.domain import Domain
+from onedomain.errors import OnedomainError, UserError
 from onedomain.evaluation import Evaluation, score, wilson_interval
 
 LOGITS = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -44,19 +45,22 @@ def test_calibration_against_a_slow_loop_over_bins():
     assert score(look_up, numbered()).ece == pytest.approx(error, abs=1e-6)
 
 
-def test_void_images_never_count():
-    labels = LABELS.copy()
-    labels[3:] = 9
-    scores = score(look_up, numbered(labels, void=9), batch_size=2)
-    assert scores.nll == pytest.approx(-LOGITS.log_softmax(1)[range(3), LABELS[:3]].mean().item())
-
-
 def test_dense_outputs_are_scored_pixel_by_pixel():
     labels = np.array([[[0, 1], [2, 9]]])
     logits = torch.zeros(1, 3, 2, 2)
     logits[0, 0, 0, 0] = logits[0, 2, 0, 1] = logits[0, 2, 1, 0] = 5.0  # right, wrong, right, void
     scores = score(lambda images: logits, numbered(labels, void=9, shape=(2, 2)))
     assert scores.accuracy == pytest.approx(2 / 3)
+
+
+def test_what_cannot_be_scored_is_said():
+    void = numbered(np.full((1, 2, 2), 9), void=9, shape=(2, 2))
+    with pytest.raises(UserError, match="every pixel is void"):
+        score(lambda images: torch.zeros(1, 3, 2, 2), void)
+    with pytest.raises(OnedomainError, match="outputs are not finite"):
+        score(lambda images: look_up(images) * float("nan"), numbered())
+    with pytest.raises(UserError, match="every one is seen"):
+        Evaluation({"x": score(look_up, numbered())}, unseen=()).average()
 
 
 def test_progress_is_told_of_every_image():

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from onedomain.errors import UserError
-from onedomain.files import make_folder, read_json_lines, to_json_lines, write_atomically
+from onedomain.files import make_folder, read_json_lines, remove_leftovers, to_json_lines, write_atomically
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch):
@@ -60,12 +60,28 @@ def test_written_files_have_the_usual_permissions(tmp_path):
 def test_json_lines_survive_a_cut_last_line(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(to_json_lines([{"step": 1}, {"step": 2}]) + '{"ste')
-    assert read_json_lines(path) == [{"step": 1}, {"step": 2}]
-    assert read_json_lines(tmp_path / "none.jsonl") == []
+    assert read_json_lines(path, "step") == [{"step": 1}, {"step": 2}]
+    assert read_json_lines(tmp_path / "none.jsonl", "step") == []
 
 
-def test_json_lines_that_are_not_json_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"hello\n", "is not made of JSON lines"),
+        (b"\xff\xfe\n", "is not made of JSON lines"),
+        (b'{"step": 1}\n{}\n', "line 2 has no 'step'"),
+        (b"[1]\n", "line 1 has no 'step'"),
+    ],
+)
+def test_json_lines_of_another_kind_are_refused(tmp_path, content, message):
     path = tmp_path / "a.jsonl"
-    path.write_text("hello\n")
-    with pytest.raises(UserError, match=r"a.jsonl: is not made of JSON lines"):
-        read_json_lines(path)
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=f"a.jsonl: {message}"):
+        read_json_lines(path, "step")
+
+
+def test_what_a_kill_left_half_written_is_removed(tmp_path):
+    (tmp_path / ".onedomain-x1").write_text("half")
+    (tmp_path / ".mine").write_text("whole")
+    remove_leftovers(tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == [".mine"]

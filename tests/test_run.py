@@ -133,6 +133,8 @@ def test_a_finished_run_resumed_is_left_as_it_is(tiny, tmp_path):
         ({"seed": -1}, "seed: got -1"),
         ({"seed": "0"}, "seed: got '0'"),
         ({"device": "tpu"}, "device: 'tpu' is not there"),
+        ({"device": "meta"}, "device: 'meta' is not there"),
+        ({"source": (np.zeros((4, 8, 8), np.uint8), [0, 0, 0, 0])}, "source: has the one class 0"),
         ({"embedding": "poll"}, "embedding: 'poll' is not known, did you mean 'pool'"),
         ({"network": TinyNet(classes=9)}, "network: gives an output of shape"),
         ({"source": (np.zeros((4, 8, 8), np.uint8), [0, 0, 2, 2])}, "no image of class 1"),
@@ -176,6 +178,59 @@ def test_an_unfinished_or_foreign_folder_is_not_loaded(tiny, tmp_path):
     (run.folder / "run.yaml").write_text("{method: erm, surprise: 1}")
     with pytest.raises(od.UserError, match="run.yaml: cannot be understood"):
         od.load(tmp_path / "a")
+
+
+def test_a_method_object_can_be_used_for_many_runs(tiny):
+    method = od.ERM(batch_size=6)
+    runs = [od.fit(method, tiny, network=TinyNet(), steps=2, seed=seed, progress=False) for seed in (0, 1)]
+    assert runs[0].network.module is not runs[1].network.module
+    assert runs[0].method is not runs[1].method
+    assert method.settings.steps == 10_000
+
+
+class HalfRate(od.ERM):
+    """A method of a user's own, outside the library."""
+
+
+def test_a_method_of_ones_own_is_given_again_to_load(tiny, tmp_path):
+    od.fit(HalfRate(batch_size=6), tiny, network=TinyNet(), steps=2, out=tmp_path / "a", progress=False)
+    with pytest.raises(od.UserError, match="method: 'HalfRate' is not known"):
+        od.load(tmp_path / "a", network=TinyNet())
+    assert od.load(tmp_path / "a", network=TinyNet(), method=HalfRate).method.settings.batch_size == 6
+
+
+def test_layers_of_more_than_two_dimensions_are_left_as_they_are(tiny):
+    class Volume(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv3d(1, 2, (1, 3, 3))
+            self.head = nn.Linear(72, 3)
+
+        def forward(self, images):
+            return self.head(self.conv(images[:, :, None]).flatten(1))
+
+    assert od.fit("erm", tiny, network=Volume(), steps=2, progress=False).seconds > 0
+
+
+def test_bytes_are_refused_by_a_model_of_normalised_images(tiny):
+    normalised = (tiny.images.astype(np.float32) / 40 - 2, tiny.labels)
+    run = od.fit("erm", normalised, network=TinyNet(), steps=2, progress=False)
+    assert len(run.predict(normalised[0]).labels) == 60
+    with pytest.raises(
+        od.UserError, match="images are bytes, or floats from 0 to 1; allowed: values as in training, from -2"
+    ):
+        run.predict(tiny.images)
+
+
+@pytest.mark.parametrize(
+    ("part", "broken"), [("network", {"name": "lenet"}), ("source", {"classes": "ten"}), ("environment", [1])]
+)
+def test_a_damaged_manifest_is_one_line(tiny, tmp_path, part, broken):
+    folder = fit_again(tiny, tmp_path / "a").folder
+    manifest = yaml.safe_load((folder / "run.yaml").read_text())
+    (folder / "run.yaml").write_text(yaml.safe_dump({**manifest, part: broken}))
+    with pytest.raises(od.UserError, match="run.yaml: cannot be understood"):
+        od.load(folder, network=TinyNet())
 
 
 def test_dense_labels_train_with_a_dense_network():

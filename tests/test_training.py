@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from onedomain.checkpoint import load_checkpoint
+from onedomain.checkpoint import load_checkpoint, save_checkpoint
 from onedomain.errors import Interrupted, TrainingDiverged, UserError
 from onedomain.methods.erm import ERM
 from onedomain.networks import own_network
@@ -84,7 +85,7 @@ def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bits(tmp_pat
             break
     assert kills >= 2
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
-    assert not [entry for entry in (tmp_path / "whole").iterdir() if entry.name.startswith(".")]
+    assert not [entry for entry in (tmp_path / "killed").iterdir() if entry.name.startswith(".")]
     logged = [row["step"] for row in rows(tmp_path / "killed")]
     assert logged == sorted(set(logged))
     assert logged[-1] == steps
@@ -111,7 +112,7 @@ def test_ctrl_c_saves_after_the_step_and_resume_goes_on_exactly(tmp_path, tiny):
     train(whole, tiny, seed=3, shown=False)
     torch.manual_seed(0)
     stopped = Stopped(steps=20, batch_size=8, log_every=5)
-    stopped.attach(own_network(TinyNet()), CPU)
+    stopped.attach(own_network(TinyNet()), CPU, folder=tmp_path)
     with pytest.raises(Interrupted, match="stopped at step 13 of 20; saved"):
         train(stopped, tiny, seed=3, folder=tmp_path, shown=False)
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 13
@@ -119,6 +120,58 @@ def test_ctrl_c_saves_after_the_step_and_resume_goes_on_exactly(tmp_path, tiny):
     train(resumed, tiny, seed=3, folder=tmp_path, shown=False)
     for ours, theirs in zip(resumed.network.module.parameters(), whole.network.module.parameters(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_a_network_of_ones_own_resumes_from_its_first_weights_even_without_a_checkpoint_of_a_step(tmp_path, tiny):
+    class Killed(BaseException):
+        pass
+
+    class Broken(ERM):
+        def step(self, batch):
+            raise Killed
+
+    first = TinyNet()
+    whole = begun(tiny, copy.deepcopy(first))
+    train(whole, tiny, seed=3, shown=False)
+    broken = Broken(steps=20, batch_size=8, log_every=5)
+    broken.attach(own_network(first), CPU, folder=tmp_path)
+    with pytest.raises(Killed):
+        train(broken, tiny, seed=3, folder=tmp_path, shown=False)
+    torch.manual_seed(99)
+    resumed = begun(tiny, TinyNet())
+    train(resumed, tiny, seed=3, folder=tmp_path, shown=False)
+    for ours, theirs in zip(resumed.network.module.parameters(), whole.network.module.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_module_in_eval_mode_is_trained_in_train_mode(tiny):
+    module = TinyNet().eval()
+    train(begun(tiny, module), tiny, seed=0, shown=False)
+    assert module.norm.num_batches_tracked == 20
+
+
+def test_weights_that_are_no_numbers_are_never_saved(tmp_path, tiny):
+    class Exploding(ERM):
+        def step(self, batch):
+            logged = super().step(batch)
+            self.count = getattr(self, "count", 0) + 1
+            if self.count == 12:
+                with torch.no_grad():
+                    self.network.module.head.bias[0] = float("inf")
+            return logged
+
+    method = Exploding(steps=12, batch_size=8, checkpoint_every=4)
+    method.attach(own_network(TinyNet()), CPU, folder=tmp_path)
+    with pytest.raises(TrainingDiverged, match="head.bias is no longer finite at step 12; the last good"):
+        train(method, tiny, seed=0, folder=tmp_path, shown=False)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 8
+
+
+@pytest.mark.parametrize("state", [{}, {"step": 1, "seconds": 0.0, "method": None}, {"method": {"network": {}}}])
+def test_a_checkpoint_of_something_else_is_refused(tmp_path, tiny, state):
+    save_checkpoint(tmp_path / "checkpoint.pt", state)
+    with pytest.raises(UserError, match="checkpoint.pt: is no checkpoint of this run"):
+        train(begun(tiny), tiny, seed=0, folder=tmp_path, shown=False)
 
 
 def test_the_signal_handlers_are_given_back(tiny):

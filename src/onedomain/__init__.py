@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from onedomain.data.domain import Domain
     from onedomain.data.own import image_folder
     from onedomain.evaluation import Evaluation, Scores
+    from onedomain.fitting import fit, load
     from onedomain.methods.erm import ERM
-    from onedomain.run import Predictions, Run, fit, load
+    from onedomain.methods.sdg import SDG
+    from onedomain.run import Predictions, Run
 
 # Imported when first asked for, so that `onedomain --help` does not wait for torch.
 _WHERE = {
@@ -24,12 +26,13 @@ _WHERE = {
     "Scores": "onedomain.evaluation",
     "Predictions": "onedomain.run",
     "Run": "onedomain.run",
-    "fit": "onedomain.run",
-    "load": "onedomain.run",
+    "fit": "onedomain.fitting",
+    "load": "onedomain.fitting",
 }
 
 __all__ = [
     "ERM",
+    "SDG",
     "Domain",
     "Evaluation",
     "OnedomainError",

@@ -33,13 +33,14 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str,
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         state = _put_tensors_back(json.loads(metadata["structure"]), tensors)
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        if not isinstance(state, dict):
+            raise ValueError("its structure is not a mapping")
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise UserError(
             str(path),
             f"is not a whole checkpoint ({_short(error)}), and nothing in it was run",
             "a file written by onedomain; remove it to train from the start",
         ) from None
-    assert isinstance(state, dict)
     return state
 
 

@@ -216,13 +216,19 @@ def main() -> NoReturn:
     except OnedomainError as error:
         _fail(str(error), error.exit_code)
     except _USAGE_ERROR as error:
-        # Without arguments the help has been printed instead of a message.
-        _fail(error.format_message() or "see onedomain --help", error.exit_code)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
+            sys.exit(0)
+        _fail(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         _fail("stopped", 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except MemoryError:
+        _fail("not enough memory; try a smaller batch_size", 1)
+    except OSError as error:
+        _fail(f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}", 2)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from onedomain import tables
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder, prepare
 from onedomain.data.own import decode_image, image_folder
-from onedomain.errors import Interrupted, OnedomainError, UserError
+from onedomain.errors import Interrupted, UserError
 from onedomain.evaluation import Evaluation
+from onedomain.fitting import fit, load
 from onedomain.manifest import MANIFEST, read_manifest
 from onedomain.methods import method_class, method_names
 from onedomain.progress import work_in_parts
-from onedomain.run import WEIGHTS, Run, fit, load
+from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
 
 DEMO_BENCHMARK = "digits-lite"
@@ -48,7 +50,7 @@ def demo(out: str, steps: int | None, threads: int | None) -> None:
             benchmark=benchmark.name,
         )
         evaluations[name] = run.evaluate(domains, seen=[benchmark.source], progress=True)
-        run.write_records(evaluations[name])
+        run.write_records(evaluations[name], benchmark.name)
     tables.show_comparison(evaluations, benchmark.source)
     tables.say(f"The runs are in {out}. Next: onedomain predict {Path(out) / DEMO_METHODS[-1]} IMAGE.png")
 
@@ -79,22 +81,28 @@ def train(
     if steps is not None:
         given["steps"] = steps
 
-    if resume and out is not None and (Path(out) / MANIFEST).exists():
+    folder = Path(out or default_folder(benchmark, method, seed, source))
+    if resume and not (folder / MANIFEST).exists():
+        tables.say(f"nothing to resume in {folder}: training from the start")
+    elif resume:
         # What is not said again is as it was; what is said again is compared, and must be the same.
-        before = read_manifest(Path(out))
+        before = read_manifest(folder)
         method = method or before.method
         seed = before.seed if seed is None else seed
         benchmark = benchmark if benchmark or source else before.benchmark
         given = {**before.settings, **given}
         if benchmark is None and source is None:
-            raise UserError("--source", f"not given, and {out} was trained on your own images", "their folder")
+            raise UserError("--source", f"not given, and {folder} was trained on your own images", "their folder")
+        if source and size is None:
+            size = "x".join(map(str, before.source.image_shape[:2]))
 
-    chosen = None if source else find_benchmark(benchmark or "digits-lite")
+    chosen = None if source else find_benchmark(benchmark or DEMO_BENCHMARK)
     method, seed = method or "erm", 0 if seed is None else seed
     configured = method_class(method)(**{**(chosen.settings.get(method, {}) if chosen else {}), **given})
-    folder = Path(out or f"runs/{chosen.name if chosen else Path(str(source)).name}-{method}-{seed}")
     if chosen:
         domain = chosen.train(data_folder(data))
+        if score:  # what is wrong with the data to score on is better known before hours of training
+            chosen.load_for_scoring(data_folder(data))
     else:
         domain = image_folder(str(source), name="source", split="train", size=parse_size(size))
 
@@ -110,11 +118,12 @@ def train(
             benchmark=chosen.name if chosen else None,
         )
     except Interrupted as stopped:
-        raise Interrupted(f"{stopped}; go on with: onedomain train --resume --out {folder}") from None
+        again = ["onedomain", "train", "--resume", "--out", str(folder), *(["--source", source] if source else [])]
+        raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}") from None
 
     if chosen and score:
         evaluation, missing = score_on(run, chosen, data)
-        report(run, evaluation, missing, json)
+        report(run, evaluation, chosen.name, missing, json)
     elif json:
         print(json_format.dumps({"run": str(folder), "method": method, "seed": seed, "train_seconds": run.seconds}))
     tables.say(f"The run is in {folder}")
@@ -136,12 +145,14 @@ def evaluate(
     name = benchmark or run.manifest.benchmark
     missing: list[str] = []
     if on:
-        height, width, channels = run.manifest.source["image_shape"]
+        height, width, channels = run.manifest.source.image_shape
         domains = {}
         for text in on:
             label, equals, path = text.partition("=")
             if not (label and equals and path):
                 raise UserError("--on", f"got {text!r}", "NAME=DIR, such as --on night=images/night")
+            if label in domains:
+                raise UserError("--on", f"{label!r} is given twice", "each name once")
             domains[label] = image_folder(
                 path, name=label, size=(height, width), channels=channels, classes=run.classes
             )
@@ -150,28 +161,33 @@ def evaluate(
         raise UserError("--on", f"not given, and {folder} was trained on your own images", "NAME=DIR or --benchmark")
     else:
         evaluation, missing = score_on(run, find_benchmark(name), data)
-    report(run, evaluation, missing, json)
+    report(run, evaluation, None if on else name, missing, json)
 
 
 def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluation, list[str]]:
+    if run.manifest.benchmark in benchmark.trained_on_by:
+        given = f"its digits are among the training images of a {run.manifest.benchmark} run"
+        raise UserError(f"--benchmark {benchmark.name}", given, "a benchmark whose images this run has not seen")
     domains, missing = benchmark.load_for_scoring(data_folder(data))
-    return run.evaluate(domains, seen=[benchmark.source], progress=True), missing
+    seen = [benchmark.source] if run.manifest.benchmark == benchmark.name else []
+    return run.evaluate(domains, seen=seen, progress=True), missing
 
 
-def report(run: Run, evaluation: Evaluation, missing: list[str], json: bool) -> None:
-    run.write_records(evaluation)
+def report(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:
+    """Show the scores, then keep them: a folder that cannot be written to does not hide them."""
     if json:
-        print(json_format.dumps(tables.evaluation_as_json(run, evaluation, missing), indent=2))
-        return
-    tables.show_evaluation(run, evaluation)
+        print(json_format.dumps(tables.evaluation_as_json(run, evaluation, benchmark, missing), indent=2))
+    else:
+        tables.show_evaluation(run, evaluation)
     for reason in missing:
         tables.say(f"not scored: {reason}")
+    run.write_records(evaluation, benchmark)
 
 
 def predict(folder: str, images: list[str], device: str | None, json: bool) -> None:
     run = load(folder, device=device)
-    height, width, channels = run.manifest.source["image_shape"]
-    if run.manifest.source["dense"]:
+    height, width, channels = run.manifest.source.image_shape
+    if run.manifest.source.dense:
         raise UserError(folder, "labels pixels, not images", "a run that classifies images")
     pixels = np.stack([decode_image(Path(file), (height, width), channels) for file in images])
     predictions = run.predict(pixels)
@@ -224,13 +240,19 @@ def data_check(names: list[str], data: str | None, json: bool) -> None:
     tables.show_data(folder, rows, json)
     broken = [row.name for row in rows if row.state == "broken"]
     if broken:
-        raise OnedomainError(f"broken: {', '.join(broken)}; remove the files and run onedomain data prepare NAME")
+        raise UserError("data", f"broken: {', '.join(broken)}", "whole files; remove the broken ones and get them anew")
 
 
 def data_prepare(name: str, data: str | None) -> None:
+    prepare.check_name(name)
     with work_in_parts(f"prepare {name}") as tell:
         done = prepare.prepare(name, data_folder(data, to_write=True), tell)
     print(done)
+
+
+def default_folder(benchmark: str | None, method: str | None, seed: int | None, source: str | None) -> str:
+    data = Path(source).resolve().name if source else benchmark or DEMO_BENCHMARK
+    return f"runs/{data}-{method or 'erm'}-{seed or 0}"
 
 
 def use_threads(threads: int | None) -> None:

@@ -10,6 +10,7 @@ from statistics import fmean
 import torch
 
 from onedomain.data.domain import Batch, Domain
+from onedomain.errors import OnedomainError, UserError
 
 CALIBRATION_BINS = 15
 METRICS = ("accuracy", "nll", "ece")
@@ -50,6 +51,8 @@ class Evaluation:
 
     def average(self, metric: str = "accuracy") -> float:
         """The plain mean of a metric over the unseen domains."""
+        if not self.unseen:
+            raise UserError("domains", "every one is seen", "at least one unseen domain")
         return fmean(getattr(self.scores[name], metric) for name in self.unseen)
 
 
@@ -80,6 +83,10 @@ def score(
         counted += len(labels)
         calibration.update(log_probabilities.exp().float().cpu(), labels.cpu())
         each(len(batch.images))
+    if counted == 0:
+        raise UserError(f"domain '{domain.name}' ({domain.split})", "every pixel is void", "at least one that counts")
+    if not math.isfinite(loss):
+        raise OnedomainError(f"domain '{domain.name}' ({domain.split}): the network's outputs are not finite numbers")
     # Pixels of one image are not independent: for dense labels, too, the interval counts images.
     low, high = wilson_interval(correct / counted, len(domain))
     return Scores(

@@ -13,6 +13,8 @@ from typing import Any
 
 from onedomain.errors import UserError
 
+TEMPORARY = ".onedomain-"  # how files begin that a kill may leave half written
+
 _ALLOWED = {
     errno.ENOSPC: "a disk with room left; what was saved before is kept",
     errno.EDQUOT: "a disk with room left; what was saved before is kept",
@@ -22,6 +24,7 @@ _ALLOWED = {
     errno.EROFS: "a folder you may write to",
     errno.ENOTDIR: "a path whose parents are folders",
     errno.EEXIST: "a path whose parents are folders",
+    errno.ENOENT: "a folder you may write to",
 }
 
 
@@ -41,7 +44,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     """Write `path` whole or not at all: a temporary file beside it is filled, synced and renamed."""
     data = content.encode() if isinstance(content, str) else content
     with os_errors_are_user_errors(path):
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -62,16 +65,25 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a `.jsonl` file; a last line cut off by a kill is passed over."""
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process left half written."""
+    for leftover in folder.glob(f"{TEMPORARY}*"):
+        leftover.unlink(missing_ok=True)
+
+
+def read_json_lines(path: Path, needed: str) -> list[dict[str, Any]]:
+    """The whole lines of a `.jsonl` file, each with the key `needed`; a last line cut off by a kill is passed over."""
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
-    lines = text.split("\n")[:-1]  # what follows the last line break was never finished
     try:
-        return [json.loads(line) for line in lines]
-    except json.JSONDecodeError as error:
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line break was never finished
+        rows = [json.loads(line) for line in lines]
+    except ValueError as error:
         raise UserError(str(path), f"is not made of JSON lines ({error})", "a file written by onedomain") from None
+    for number, row in enumerate(rows, start=1):
+        if not (isinstance(row, dict) and needed in row):
+            raise UserError(str(path), f"line {number} has no {needed!r}", "a file written by onedomain")
+    return rows
 
 
 def to_json_lines(rows: list[dict[str, Any]]) -> str:

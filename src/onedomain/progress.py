@@ -6,8 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
-Update = Callable[[int, Mapping[str, float]], None]
+
+class Update(Protocol):
+    """Tell how much is done, values to show beside it, and what is being done meanwhile."""
+
+    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None: ...
+
 
 _SHORTEST, _LONGEST = 5.0, 30.0  # seconds between two plain lines
 
@@ -16,7 +22,7 @@ _SHORTEST, _LONGEST = 5.0, 30.0  # seconds between two plain lines
 def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit: str = "steps") -> Iterator[Update]:
     """Yield a function to call with how much is done and the values to show beside it."""
     if not shown:
-        yield lambda done, values: None
+        yield lambda done, values, note="": None
     elif sys.stderr.isatty():
         with _bar(label, total, start, unit) as update:
             yield update
@@ -30,20 +36,20 @@ def _bar(label: str, total: int, start: int, unit: str) -> Iterator[Update]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("[bold]{task.description}"),
+        TextColumn("{task.description}", style="bold", markup=False),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[values]}"),
-        TextColumn("[dim]left"),
+        TextColumn("{task.fields[values]}", markup=False),
+        TextColumn("left", style="dim"),
         TimeRemainingColumn(compact=True),
     )
     begun = time.monotonic()
     with Progress(*columns, console=Console(stderr=True), expand=True) as bars:
         task = bars.add_task(label, total=total, completed=start, values="")
 
-        def update(done: int, values: Mapping[str, float]) -> None:
+        def update(done: int, values: Mapping[str, float], note: str = "") -> None:
             rate = (done - start) / max(time.monotonic() - begun, 1e-9)
-            bars.update(task, completed=done, values=f"{_text(values)}  {rate:.1f} {unit}/s")
+            bars.update(task, completed=done, values=f"{_text(values)}  {note or f'{rate:.1f} {unit}/s'}")
 
         yield update
 
@@ -56,7 +62,7 @@ class _Lines:
         self.begun = self.last_time = time.monotonic()
         self.last_done = start
 
-    def __call__(self, done: int, values: Mapping[str, float]) -> None:
+    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
         now = time.monotonic()
         waited, tenth = now - self.last_time, done - self.last_done >= self.total / 10
         if not (done == self.total or waited >= _LONGEST or (tenth and waited >= _SHORTEST)):
@@ -81,7 +87,8 @@ def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        columns = TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%")
+        description = TextColumn("{task.description}", style="bold", markup=False)
+        columns = description, BarColumn(), TextColumn("{task.percentage:>3.0f}%")
         with Progress(*columns, console=Console(stderr=True)) as bars:
             task = bars.add_task(label, total=1.0)
             yield lambda part, fraction: bars.update(task, description=f"{label}: {part}", completed=fraction)

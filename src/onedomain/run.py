@@ -5,37 +5,30 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from onedomain._version import __version__
-from onedomain.checkpoint import load_weights, save_weights
+from onedomain.checkpoint import save_weights
 from onedomain.data.domain import Domain, IntArray
 from onedomain.data.own import as_domain, as_images, renamed
 from onedomain.errors import UserError
 from onedomain.evaluation import METRICS as SCORED
 from onedomain.evaluation import Evaluation, Scores, batches_in_order, score
-from onedomain.files import make_folder, read_json_lines, to_json_lines, write_atomically
+from onedomain.files import read_json_lines, to_json_lines, write_atomically
 from onedomain.manifest import (
-    MANIFEST,
     Manifest,
-    describe_run,
-    read_manifest,
-    refuse_changes,
+    begin_folder,
     refuse_used_folder,
-    warn_of_other_environment,
-    write_manifest,
 )
-from onedomain.methods import method_class
 from onedomain.methods.base import Method
-from onedomain.networks import NamedNetwork, build_network, own_network
+from onedomain.networks import NamedNetwork
 from onedomain.progress import progress as show_progress
-from onedomain.training import METRICS, private_randomness, seed_everything, train
+from onedomain.training import METRICS
 
 WEIGHTS = "model.safetensors"
 RESULTS = "results.jsonl"
@@ -65,7 +58,7 @@ class Run:
 
     method: Method
     manifest: Manifest
-    history: list[dict[str, float]] = field(default_factory=list, repr=False)
+    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
     seconds: float = 0.0
     folder: Path | None = None
 
@@ -75,7 +68,7 @@ class Run:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return tuple(self.manifest.source["classes"])
+        return self.manifest.source.classes
 
     def logits(self, images: torch.Tensor) -> torch.Tensor:
         self.network.module.eval()
@@ -91,7 +84,7 @@ class Run:
         progress: bool = False,
     ) -> Evaluation:
         """Score every domain; `seen` names those that the average over unseen domains leaves out."""
-        if not domains:
+        if not (isinstance(domains, Mapping) and domains):
             raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
         checked: dict[str, Domain] = {}
         for name, data in domains.items():
@@ -99,7 +92,7 @@ class Run:
             if domain.classes != self.classes:
                 given = f"has the {len(domain.classes)} classes {_list(domain.classes)}"
                 raise UserError(name, given, f"those of the source, {_list(self.classes)}")
-            self._check_shape(name, domain.image_shape)
+            self._check_images(name, domain.image_shape, domain.value_range)
             checked[name] = domain
         scores: dict[str, Scores] = {}
         done = 0
@@ -118,8 +111,8 @@ class Run:
         """Classify images, given as `as_images` takes them."""
         array = as_images(images)
         _, height, width, channels = array.shape
-        self._check_shape("images", (height, width, channels))
         unlabelled = Domain("images", "predict", array, np.zeros(len(array), np.int64), self.classes)
+        self._check_images("images", (height, width, channels), unlabelled.value_range)
         parts = []
         for batch in batches_in_order(unlabelled, batch_size, self.method.device):
             parts.append(self.logits(batch.images).double().softmax(1).cpu())
@@ -131,28 +124,31 @@ class Run:
         """Write the run folder; the weights as safetensors, readable by any other tool."""
         path = Path(folder)
         refuse_used_folder(path)
-        make_folder(path)
-        write_manifest(path, self.manifest)
-        write_atomically(path / METRICS, to_json_lines(cast("list[dict[str, Any]]", self.history)))
+        begin_folder(path, self.manifest)
+        write_atomically(path / METRICS, to_json_lines(self.history))
         save_weights(path / WEIGHTS, self.network.module.state_dict())
         self.folder = path
         return path
 
-    def records(self, evaluation: Evaluation) -> list[dict[str, Any]]:
-        """One record a domain and metric, each with all that a table must say of it."""
+    def records(self, evaluation: Evaluation, benchmark: str | None = None) -> list[dict[str, Any]]:
+        """One record a domain and metric, each with all that a table must say of it.
+
+        `benchmark` is whose domains were scored; `trained_on` in a record is whose source the run was trained on.
+        """
         common = {
             "onedomain": __version__,
             "method": self.manifest.method,
-            "benchmark": self.manifest.benchmark,
+            "benchmark": benchmark,
+            "trained_on": self.manifest.benchmark,
             "seed": self.manifest.seed,
             "steps": self.method.settings.steps,
             "settings": self.manifest.settings,
-            "source": self.manifest.source["fingerprint"],
+            "source": self.manifest.source.fingerprint,
             "parameters": self.network.parameter_count,
             "train_seconds": round(self.seconds, 1),
             "peak_memory_mb": peak_memory_mb(),
-            "device": self.manifest.environment["device"],
-            "threads": self.manifest.environment["threads"],
+            "device": self.manifest.environment.device,
+            "threads": self.manifest.environment.threads,
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         }
         rows = []
@@ -168,121 +164,36 @@ class Run:
                 if metric == "accuracy":
                     row |= {"low": scores.low, "high": scores.high}
                 rows.append(row | {"data": scores.fingerprint} | common)
+        for measured in self.history:
+            if "domain" in measured:
+                rows += [
+                    {"domain": measured["domain"], "split": "train", "unseen": False, "metric": metric, "value": value}
+                    | common
+                    for metric, value in measured.items()
+                    if metric not in ("step", "domain")
+                ]
         return rows
 
-    def write_records(self, evaluation: Evaluation) -> None:
+    def write_records(self, evaluation: Evaluation, benchmark: str | None = None) -> None:
         """Keep the scores in the run folder; a domain that is scored again replaces its old records."""
         if self.folder is None:
             raise UserError("run", "has no folder", "a run that was saved or trained with out=")
         path = self.folder / RESULTS
-        kept = [row for row in read_json_lines(path) if row["domain"] not in evaluation.scores]
-        write_atomically(path, to_json_lines(kept + self.records(evaluation)))
+        new = self.records(evaluation, benchmark)
+        replaced = {(row["benchmark"], row["domain"]) for row in new}
+        old = read_json_lines(path, "domain")
+        kept = [row for row in old if (row.get("benchmark"), row["domain"]) not in replaced]
+        write_atomically(path, to_json_lines(kept + new))
 
-    def _check_shape(self, name: str, shape: tuple[int, int, int]) -> None:
-        expected = tuple(self.manifest.source["image_shape"])
+    def _check_images(self, name: str, shape: tuple[int, int, int], value_range: tuple[float, float]) -> None:
+        trained_low, trained_high = self.manifest.source.value_range
+        if value_range == (0.0, 1.0) and (trained_low < -0.01 or trained_high > 1.01):
+            given = "images are bytes, or floats from 0 to 1"
+            raise UserError(name, given, f"values as in training, from {trained_low:.3g} to {trained_high:.3g}")
+        expected = self.manifest.source.image_shape
         if shape != expected:
             given = "×".join(map(str, shape))
             raise UserError(name, f"images are {given}", f"{'×'.join(map(str, expected))} (height, width, channels)")
-
-
-def fit(
-    method: str | Method,
-    source: Any,
-    *,
-    network: str | nn.Module | None = None,
-    embedding: str | None = None,
-    perturb: Sequence[str] = (),
-    steps: int | None = None,
-    seed: int = 0,
-    device: str | torch.device | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    benchmark: str | None = None,
-    progress: bool = True,
-) -> Run:
-    """Train `method` on `source` alone.
-
-    `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any
-    `nn.Module` classifier (the paper's LeNet by default), whose layers `embedding` and `perturb` name.
-    With `out` the run is kept in a folder, with checkpoints, and `resume=True` goes on from there.
-    """
-    method = method_class(method)() if isinstance(method, str) else method
-    if not isinstance(method, Method):
-        raise UserError("method", f"got a {type(method).__name__}", "a method's name, or an object such as od.ERM()")
-    if steps is not None:
-        method = type(method)(**{**method.settings.model_dump(), "steps": steps})
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise UserError("seed", f"got {seed!r}", "a whole number from 0 to 4294967295")
-    domain = as_domain(source).require_every_class()
-    where = pick_device(device)
-    with private_randomness():
-        seed_everything(seed, step=-1)
-        named = _network_for(domain, network, embedding, perturb)
-    method.attach(named, where)
-    named.check_fits(domain, where)
-
-    manifest = describe_run(method, domain, seed, benchmark, where)
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        if resume and (folder / MANIFEST).exists():
-            before = read_manifest(folder)
-            refuse_changes(before, manifest)
-            warn_of_other_environment(before, manifest)
-            manifest = before
-        else:
-            refuse_used_folder(folder)
-            make_folder(folder)
-            write_manifest(folder, manifest)
-    history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress)
-    if folder is not None:
-        save_weights(folder / WEIGHTS, named.module.state_dict())
-    return Run(method, manifest, history, seconds, folder)
-
-
-def load(folder: str | Path, *, network: nn.Module | None = None, device: str | torch.device | None = None) -> Run:
-    """A run from its folder. A network of one's own must be given again: only its weights are in the folder."""
-    path = Path(folder)
-    manifest = read_manifest(path)
-    if not (path / WEIGHTS).exists():
-        raise UserError(str(path), "this run has not finished", "a finished run; go on with onedomain train --resume")
-    spec = manifest.network
-    if "own" in spec:
-        if network is None:
-            raise UserError(
-                "network",
-                f"{path} was trained with your own {spec['own']}",
-                f"od.load({str(path)!r}, network=…)",
-            )
-        named = own_network(network, spec["embedding"], spec["perturb"])
-    else:
-        named = build_network(spec["name"], spec["classes"], spec["image_shape"])
-        named = replace(named, embedding=spec["embedding"], perturb=tuple(spec["perturb"]))
-    where = pick_device(device)
-    try:
-        named.module.load_state_dict(load_weights(path / WEIGHTS))
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(str(path / WEIGHTS), f"does not fit the network ({reason})") from None
-    method = method_class(manifest.method)(**manifest.settings)
-    method.attach(named, where)
-    history = cast("list[dict[str, float]]", read_json_lines(path / METRICS))
-    return Run(method, manifest, history, history[-1]["seconds"] if history else 0.0, path)
-
-
-def pick_device(device: str | torch.device | None) -> torch.device:
-    """The device asked for, or the fastest one there is."""
-    if device is None:
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.empty(1, device=chosen)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise UserError(
-            "device", f"{str(device)!r} is not there", "cpu, cuda, cuda:0, mps as this machine has"
-        ) from None
-    return chosen
 
 
 def peak_memory_mb() -> int | None:
@@ -293,17 +204,6 @@ def peak_memory_mb() -> int | None:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(used / 2**20 if sys.platform == "darwin" else used / 2**10)
-
-
-def _network_for(
-    domain: Domain, network: str | nn.Module | None, embedding: str | None, perturb: Sequence[str]
-) -> NamedNetwork:
-    if network is None or isinstance(network, str):
-        if domain.dense and network is None:
-            raise UserError("network", "the labels are dense, and no network is given", "a network with dense outputs")
-        named = build_network(network or "lenet", len(domain.classes), domain.image_shape)
-        return replace(named, embedding=embedding or named.embedding, perturb=tuple(perturb) or named.perturb)
-    return own_network(network, embedding, perturb)
 
 
 def _list(names: Sequence[str]) -> str:

@@ -15,8 +15,8 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    steps: int = Field(10_000, ge=1, description="training steps (the paper's Digits protocol: 10,000)")
-    batch_size: int = Field(32, ge=1, description="images a step (paper: 32)")
+    steps: int = Field(10_000, ge=1, le=10**9, description="training steps (the paper's Digits protocol: 10,000)")
+    batch_size: int = Field(32, ge=1, le=2**16, description="images a step (paper: 32)")
     learning_rate: float = Field(1e-4, gt=0, description="Adam's rate (paper: 1e-4)")
     checkpoint_every: int = Field(500, ge=1, description="steps between two checkpoints")
     log_every: int = Field(50, ge=1, description="steps that one line of metrics.jsonl averages over")

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -24,14 +25,17 @@ def say(text: str) -> None:
 
 def _console() -> Console:
     # Rich cuts tables to 80 columns when its output is not a terminal; a pipe or a file has room.
-    return Console() if sys.stdout.isatty() else Console(width=140)
+    # Names of files and folders are shown as they are: no markup, no emoji.
+    width = None if sys.stdout.isatty() else 140
+    return Console(width=width, markup=False, emoji=False, highlight=False)
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
     """The first column is a name, the others are right-aligned numbers or, last, a text."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place == 0 else "right")
+        last = place == len(columns) - 1 and not column
+        table.add_column(column, justify="left" if place == 0 or last else "right", no_wrap=not last)
     return table
 
 
@@ -41,11 +45,11 @@ def percent(value: float) -> str:
 
 def show_evaluation(run: Run, evaluation: Evaluation) -> None:
     manifest = run.manifest
-    title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source['name']}"
+    title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source.name}"
     table = _table("domain", "images", "accuracy %", "95% interval", "NLL", "ECE %", "", title=title)
     for name, scores in evaluation.scores.items():
-        remark = scores.note if name in evaluation.unseen else "source, held out"
-        interval = f"{percent(scores.low)} – {percent(scores.high)}"
+        remark = scores.note if name in evaluation.unseen else "held-out source"
+        interval = f"{100 * scores.low:.1f}–{100 * scores.high:.1f}"
         table.add_row(
             name,
             f"{scores.count:,}",
@@ -57,7 +61,7 @@ def show_evaluation(run: Run, evaluation: Evaluation) -> None:
         )
     table.add_section()
     average = {metric: evaluation.average(metric) for metric in METRICS}
-    label = f"average of {len(evaluation.unseen)} unseen"
+    label = "average unseen"
     nll = f"{average['nll']:.3f}"
     table.add_row(label, "", percent(average["accuracy"]), "", nll, percent(average["ece"]), "", style="bold")
     _console().print(table)
@@ -83,11 +87,14 @@ def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
     _console().print(table)
 
 
-def evaluation_as_json(run: Run, evaluation: Evaluation, missing: Sequence[str]) -> dict[str, Any]:
+def evaluation_as_json(
+    run: Run, evaluation: Evaluation, benchmark: str | None, missing: Sequence[str]
+) -> dict[str, Any]:
     return {
         "run": str(run.folder),
         "method": run.manifest.method,
-        "benchmark": run.manifest.benchmark,
+        "benchmark": benchmark,
+        "trained_on": run.manifest.benchmark,
         "seed": run.manifest.seed,
         "steps": run.method.settings.steps,
         "domains": {
@@ -124,36 +131,32 @@ def show_data(folder: Path, rows: Sequence[Row], json: bool) -> None:
     if json:
         print(json_format.dumps({"folder": str(folder), "data": [asdict(row) for row in rows]}, indent=2))
         return
-    table = Table(
-        "data",
-        "what it is",
-        "state",
-        "images",
-        "where, or how to get it",
-        title=f"In {folder}",
-        title_justify="left",
-    )
+    table = Table("data", "what it is", "state", "images", box=SIMPLE_HEAD, title=f"In {folder}", title_justify="left")
     for row in rows:
         counts = ", ".join(f"{count:,} {split}" for split, count in row.counts.items())
-        table.add_row(row.name, row.what, row.state, counts, "; ".join([row.where, *row.problems]))
-    _console().print(table)
+        table.add_row(row.name, row.what, row.state, counts)
+    console = _console()
+    console.print(table)
+    for row in rows:  # too long for a column: one line each
+        where = row.where.replace(f"{folder}/", "")
+        console.print(f"{row.name}: {'; '.join([where, *row.problems])}", soft_wrap=True)
 
 
 def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = Table("method", "what it does", "from")
+    table = Table("method", "what it does", "from", box=SIMPLE_HEAD)
     for row in rows:
         table.add_row(row["name"], row["summary"], row["citation"])
     console = _console()
     console.print(table)
     for row in rows:
-        settings = Table(f"{row['name']}: --set", "default", "what")
+        settings = Table(f"{row['name']}: --set", "default", "what", box=SIMPLE_HEAD)
         for name, setting in row["settings"].items():
             settings.add_row(name, str(setting["default"]), setting["what"])
         console.print(settings)
 
 
 def show_benchmarks(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = Table("benchmark", "what it is", "source", "unseen targets", "network")
+    table = Table("benchmark", "what it is", "source", "unseen targets", "network", box=SIMPLE_HEAD)
     for row in rows:
         table.add_row(row["name"], row["summary"], row["source"], ", ".join(row["targets"]), row["network"])
     _console().print(table)

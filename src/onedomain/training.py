@@ -7,7 +7,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -18,18 +18,19 @@ import torch
 
 from onedomain.checkpoint import load_checkpoint, save_checkpoint
 from onedomain.data.domain import Domain, IntArray
-from onedomain.errors import Interrupted, TrainingDiverged
+from onedomain.errors import Interrupted, TrainingDiverged, UserError
 from onedomain.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
 from onedomain.methods.base import Method
 from onedomain.progress import progress
 
 CHECKPOINT = "checkpoint.pt"
 METRICS = "metrics.jsonl"
+SECONDS_BETWEEN_SAVED_PARTS = 60.0  # of the work that a method does between two steps
 
 
 def train(
     method: Method, source: Domain, *, seed: int, folder: Path | None = None, shown: bool = True
-) -> tuple[list[dict[str, float]], float]:
+) -> tuple[list[dict[str, Any]], float]:
     """Train until `method.settings.steps`, going on from the folder's checkpoint if there is one.
 
     Returns the rows of metrics.jsonl and the seconds that training took, resumed parts together. Everything random
@@ -40,37 +41,92 @@ def train(
     with private_randomness(), deterministic(method.device), stop_requests() as stop:
         seed_everything(seed, step=-1)
         method.begin(source)
-        start, seconds_before = restore(method, folder)
+        keeper = Keeper(method, folder)
+        start = keeper.restore()
+        if start == 0:
+            keeper.save(0)  # a network of the user's own cannot be made again as it was
         journal = Journal(folder / METRICS if folder else None, start)
-        begun = time.monotonic()
+        shown_values: dict[str, float] = {}
 
         with progress(f"train {method.name}", settings.steps, start=start, shown=shown) as update:
             for step in range(start, settings.steps):
                 seed_everything(seed, step)
+                for part in method.prepare(step):
+                    update(step, part.values, f"{part.what} {part.done:.0%}")
+                    if part.record is not None:
+                        journal.record(step, *part.record)
+                    stopping = stop.is_set()
+                    if stopping or keeper.seconds_since_saved > SECONDS_BETWEEN_SAVED_PARTS:
+                        journal.write(step, keeper.seconds)
+                        keeper.save(step)
+                    if stopping:
+                        raise interrupted(method, step)
+
+                seed_everything(seed, step)
                 batch = source.batch(shuffled(step), method.device)
+                method.network.module.train()
                 journal.add(method.step(batch))
 
                 done = step + 1
-                last = done == settings.steps or stop.is_set()
-                save = folder is not None and (last or done % settings.checkpoint_every == 0)
-                if last or save or done % settings.log_every == 0:
-                    seconds = seconds_before + time.monotonic() - begun
-                    update(done, journal.write(done, seconds))
-                if folder is not None and save:
-                    state = {"step": done, "seconds": seconds, "method": method.state_dict()}
-                    save_checkpoint(folder / CHECKPOINT, state)
-                if stop.is_set() and done < settings.steps:
-                    raise Interrupted(f"stopped at step {done} of {settings.steps}" + ("; saved" if folder else ""))
-    return journal.rows, seconds_before + time.monotonic() - begun
+                stopping = stop.is_set() and done < settings.steps
+                save = stopping or done == settings.steps or done % settings.checkpoint_every == 0
+                if save or done % settings.log_every == 0:
+                    shown_values = journal.write(done, keeper.seconds)
+                update(done, shown_values)
+                if save:
+                    keeper.save(done)
+                if stopping:
+                    raise interrupted(method, done)
+    return journal.rows, keeper.seconds
 
 
-def restore(method: Method, folder: Path | None) -> tuple[int, float]:
-    """Load the folder's checkpoint into the method; the steps done and the seconds they took."""
-    if folder is None or not (folder / CHECKPOINT).exists():
-        return 0, 0.0
-    state = load_checkpoint(folder / CHECKPOINT, method.device)
-    method.load_state_dict(state["method"])
-    return state["step"], state["seconds"]
+class Keeper:
+    """Saves the state of a run and brings it back; keeps the time that training takes, resumed parts together."""
+
+    def __init__(self, method: Method, folder: Path | None) -> None:
+        self.method, self.folder = method, folder
+        self.before = 0.0
+        self.begun = self.saved = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.begun
+
+    @property
+    def seconds_since_saved(self) -> float:
+        return time.monotonic() - self.saved
+
+    def restore(self) -> int:
+        """Load the folder's checkpoint into the method, if there is one; the number of steps done."""
+        if self.folder is None or not (self.folder / CHECKPOINT).exists():
+            return 0
+        path = self.folder / CHECKPOINT
+        state = load_checkpoint(path, self.method.device)
+        try:
+            self.method.load_state_dict(state["method"])
+            self.before = float(state["seconds"])
+            return int(state["step"])
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            reason = " ".join(str(error).split())[:100]
+            raise UserError(
+                str(path), f"is no checkpoint of this run ({reason})", "the file that this run wrote"
+            ) from None
+
+    def save(self, step: int) -> None:
+        """Write the checkpoint, unless the last update made a weight that is no number: the last good one is kept."""
+        for name, parameter in self.method.network.module.named_parameters():
+            if not bool(parameter.isfinite().all()):
+                kept = "" if self.folder is None else "; the last good checkpoint is kept"
+                raise TrainingDiverged(f"{name} is no longer finite at step {step}{kept}; try a smaller learning_rate")
+        if self.folder is not None:
+            state = {"step": step, "seconds": self.seconds, "method": self.method.state_dict()}
+            save_checkpoint(self.folder / CHECKPOINT, state)
+        self.saved = time.monotonic()
+
+
+def interrupted(method: Method, done: int) -> Interrupted:
+    saved = "" if method.folder is None else "; saved"
+    return Interrupted(f"stopped at step {done} of {method.settings.steps}{saved}")
 
 
 class ShuffledBatches:
@@ -97,31 +153,41 @@ class Journal:
     def __init__(self, path: Path | None, start: int) -> None:
         self.path = path
         self.pending: list[dict[str, torch.Tensor]] = []
-        self.rows: list[dict[str, float]] = []
+        self.rows: list[dict[str, Any]] = []
         if path is not None:
             # A killed run has logged steps after its last checkpoint; they will be done and logged again.
-            self.rows = [row for row in read_json_lines(path) if row["step"] <= start]
+            self.rows = [row for row in read_json_lines(path, "step") if row["step"] <= start]
             write_atomically(path, to_json_lines(self.rows))
 
     def add(self, values: dict[str, torch.Tensor]) -> None:
         self.pending.append(values)
 
     def write(self, done: int, seconds: float) -> dict[str, float]:
-        """Means of what was logged since the last line; raises if any of it is NaN or infinite."""
+        """Means of what was logged since the last line, if any; raises if any of it is NaN or infinite."""
         means: dict[str, float] = {}
-        for name in self.pending[0]:
-            values = torch.stack([values[name] for values in self.pending]).tolist()
-            for offset, value in enumerate(values):
+        if not self.pending:
+            return means
+        for name in self.pending[-1]:
+            logged = [(number, values[name]) for number, values in enumerate(self.pending) if name in values]
+            values = torch.stack([value for _, value in logged]).tolist()
+            for (number, _), value in zip(logged, values, strict=True):
                 if not math.isfinite(value):
-                    self._diverged(name, value, done - len(values) + offset + 1)
+                    self._diverged(name, value, done - len(self.pending) + number + 1)
             means[name] = math.fsum(values) / len(values)
         self.pending.clear()
-        row: dict[str, float] = {"step": done, "seconds": round(seconds, 3), **means}
+        self._append({"step": done, "seconds": round(seconds, 3), **means})
+        return means
+
+    def record(self, step: int, domain: str, values: Mapping[str, float]) -> None:
+        """Keep measurements of a generated domain; one that was measured again after a kill is there already."""
+        if not any(row.get("domain") == domain for row in self.rows):
+            self._append({"step": step, "domain": domain, **values})
+
+    def _append(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
         if self.path is not None:
             with os_errors_are_user_errors(self.path), self.path.open("a", encoding="utf-8") as file:
                 file.write(to_json_lines([row]))
-        return means
 
     def _diverged(self, name: str, value: float, step: int) -> None:
         kept = "" if self.path is None else "; the last good checkpoint is kept"

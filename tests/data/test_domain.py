@@ -56,6 +56,8 @@ def test_dense_labels_and_void():
         ({"labels": LABELS.astype(float)}, "labels are of type float64; allowed: whole numbers"),
         ({"labels": np.array([0, 1, 2, 0])}, r"a label is 2; allowed: 0 to 1 \(2 classes\)"),
         ({"labels": np.array([0, -1, 1, 0])}, "a label is -1"),
+        ({"images": IMAGES.astype(np.int64)}, "images are of type int64; allowed: uint8"),
+        ({"void": 1}, "void is 1 while each image has one label"),
     ],
 )
 def test_wrong_data_is_one_line_that_names_the_domain(changes, message):
@@ -84,8 +86,14 @@ def test_the_fingerprint_tells_any_change():
         {"images": other_pixels},
         {"labels": np.array([1, 1, 1, 0])},
         {"classes": ("a", "c")},
-        {"void": 1},
         {"images": IMAGES.reshape(4, 3, 2, 3)},
     ]
     assert len({domain(**change).fingerprint for change in changes}) == len(changes)
     assert domain(name="x", images=IMAGES.copy()).fingerprint == domain().fingerprint
+
+
+def test_the_value_range_is_that_of_a_batch():
+    assert domain().value_range == (0.0, 1.0)
+    low, high = domain(images=IMAGES.astype(np.float32) / 10 - 2).value_range
+    assert low == pytest.approx(-2)
+    assert high == pytest.approx(7.1 - 2)

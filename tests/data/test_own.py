@@ -91,6 +91,39 @@ def test_a_dataset_of_pil_images():
     assert np.array_equal(as_domain(pictures).images[np.array([4])][0], PIXELS[4])
 
 
+def test_a_dataset_that_names_its_classes_keeps_them():
+    class Named(list):
+        classes = ("b", "c")
+
+    named = Named((image, label % 2) for image, label in zip(PIXELS, LABELS, strict=True))
+    assert as_domain(named, classes=("a", "b")).classes == ("b", "c")
+
+
+@pytest.mark.parametrize("data", [{0: 1}, np.zeros(3), {"images": PIXELS}])
+def test_mappings_and_bare_arrays_are_refused(data):
+    with pytest.raises(UserError, match=r"allowed: \(images, labels\)"):
+        as_domain(data)
+
+
+def test_ragged_lists_are_refused():
+    with pytest.raises(UserError, match="rows of different lengths"):
+        as_domain(([[[1, 2], [3]]], [0]))
+
+
+def test_half_precision_tensors_are_taken():
+    images = torch.rand(2, 3, 4, 5, dtype=torch.bfloat16)
+    assert as_images(images).dtype == np.float32
+
+
+def test_sixteen_bits_are_scaled_not_cut(tmp_path):
+    wide = np.arange(0, 65536, 257, dtype=np.uint16).reshape(16, 16)
+    Image.fromarray(wide).save(tmp_path / "x.png")
+    assert np.array_equal(own.decode_image(tmp_path / "x.png", None, 1)[..., 0], np.arange(256).reshape(16, 16))
+    Image.fromarray(wide.astype(np.float32)).save(tmp_path / "x.tiff")
+    with pytest.raises(UserError, match="x.tiff: has pixels of type F; allowed: 8 or 16 bits"):
+        own.decode_image(tmp_path / "x.tiff", None, 1)
+
+
 @pytest.mark.parametrize(("items", "message"), [([], "empty"), ([1, 2, 3], "items are int; allowed: pairs")])
 def test_a_dataset_without_pairs_is_refused(items, message):
     with pytest.raises(UserError, match=message):

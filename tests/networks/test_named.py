@@ -63,8 +63,13 @@ def test_a_network_that_does_not_fit_the_data_is_refused(tiny):
     own_network(TinyNet()).check_fits(tiny, CPU)
     with pytest.raises(UserError, match=r"output of shape \(2, 5\) for 2 images; allowed: logits of shape \(2, 3\)"):
         own_network(TinyNet(classes=5)).check_fits(tiny, CPU)
-    with pytest.raises(UserError, match=r"network: cannot take images of shape \(1, 8, 8\)"):
+    with pytest.raises(UserError, match=r"network: cannot take images of shape \(2, 1, 8, 8\)"):
         own_network(TinyNet(channels=3)).check_fits(tiny, CPU)
+    batch_norm = nn.Sequential(nn.Flatten(), nn.Linear(64, 3), nn.BatchNorm1d(3))
+    with pytest.raises(UserError, match="network: cannot take images of shape .*more than 1 value"):
+        own_network(batch_norm).check_fits(tiny, CPU, batch_size=1)
+    with pytest.raises(UserError, match="network: has no parameter that can be trained"):
+        own_network(nn.Sequential(nn.Flatten(), nn.AdaptiveAvgPool1d(3))).check_fits(tiny, CPU)
 
 
 def test_trying_the_network_changes_neither_its_mode_nor_its_statistics(tiny, tiny_net):

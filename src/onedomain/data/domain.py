@@ -37,8 +37,8 @@ class Batch(NamedTuple):
 class Domain:
     """Labelled images of one domain.
 
-    `labels` holds one class a image, shape (N,), or one class a pixel, shape (N, H, W). `void` is the label of
-    pixels (or images) that never count. Images of a data set keep their order, so that an index means the
+    `labels` holds one class an image, shape (N,), or one class a pixel, shape (N, H, W). `void` is the label of
+    pixels that never count. Images of a data set keep their order, so that an index means the
     same image wherever the same files are read.
     """
 
@@ -55,6 +55,8 @@ class Domain:
         shape = self.images.shape
         if len(shape) != 4 or 0 in shape:
             raise UserError(where, f"images have shape {tuple(shape)}", "(N, height, width, channels), none of them 0")
+        if isinstance(self.images, np.ndarray) and self.images.dtype not in (np.uint8, np.float16, np.float32):
+            raise UserError(where, f"images are of type {self.images.dtype}", "uint8 from 0 to 255, or float32")
         labels = np.asarray(self.labels)
         if labels.dtype.kind not in "iu":
             raise UserError(where, f"labels are of type {labels.dtype}", "whole numbers")
@@ -64,6 +66,8 @@ class Domain:
                 f"labels have shape {labels.shape} for images of shape {tuple(shape)}",
                 f"({shape[0]},) or {tuple(shape[:3])}",
             )
+        if self.void is not None and labels.ndim == 1:
+            raise UserError(where, f"void is {self.void} while each image has one label", "void for labels of pixels")
         object.__setattr__(self, "labels", labels.astype(np.int64, copy=False))
         object.__setattr__(self, "classes", tuple(self.classes))
         counted = self.labels if self.void is None else self.labels[self.labels != self.void]
@@ -84,6 +88,12 @@ class Domain:
         """Height, width, channels."""
         _, height, width, channels = self.images.shape
         return height, width, channels
+
+    @cached_property
+    def value_range(self) -> tuple[float, float]:
+        """The lowest and highest value of a pixel in a batch: 0 and 1 for bytes, else those of the first images."""
+        sample = self.images[np.arange(min(len(self), 500))]
+        return (0.0, 1.0) if sample.dtype == np.uint8 else (float(sample.min()), float(sample.max()))
 
     def batch(self, indices: Sequence[int] | IntArray, device: torch.device | str = "cpu") -> Batch:
         """The images at `indices` as float32 in the channels_last layout (bytes become 0 to 1), and their labels."""

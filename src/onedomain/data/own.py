@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ def as_domain(data: Any, name: str = "source", split: str = "train", classes: Se
     if isinstance(data, (tuple, list)) and len(data) == 2:
         labels = _as_labels(data[1], name)
         return Domain(name, split, as_images(data[0], name), labels, tuple(classes or _class_names(labels)))
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (Mapping, np.ndarray)):
         return _from_dataset(data, name, split, classes)
     allowed = "(images, labels), a torch Dataset with a length, the path of an image folder, or a Domain"
     raise UserError(name, f"got a {type(data).__name__}", allowed)
@@ -47,8 +47,9 @@ def as_images(images: Any, name: str = "images") -> np.ndarray:
     """
     if isinstance(images, torch.Tensor):
         images = images.detach().cpu()
+        images = images.float() if images.is_floating_point() else images
         images = images.movedim(1, -1).numpy() if images.ndim == 4 else images.numpy()
-    array = np.asarray(images)
+    array = _as_array(images, f"{name}: images")
     if array.ndim == 3:
         array = array[..., None]
     if array.ndim != 4 or 0 in array.shape:
@@ -132,6 +133,10 @@ def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.
         raise UserError(str(file), f"cannot be read with {channels} channels", "1 (grey) or 3 (colour)")
     try:
         with Image.open(file) as opened:
+            if opened.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255
+                opened = Image.fromarray((np.asarray(opened) // 257).astype(np.uint8))
+            elif opened.mode in ("I", "F"):
+                raise UserError(str(file), f"has pixels of type {opened.mode}", "8 or 16 bits a channel")
             image = opened.convert("RGB" if channels == 3 else "L")
     except FileNotFoundError:
         raise UserError(str(file), "does not exist", "an image file") from None
@@ -181,17 +186,25 @@ def _from_dataset(dataset: Any, name: str, split: str, classes: Sequence[str] | 
         raise UserError(name, f"the dataset's items are {type(item).__name__}", "pairs of image and label")
     images = _DatasetImages(dataset, name)
     labels = _as_labels(np.stack([np.asarray(dataset[i][1]) for i in range(len(dataset))]), name)
-    names = classes or getattr(dataset, "classes", None) or _class_names(labels)
-    return Domain(name, split, images, labels, tuple(str(each) for each in names))
+    own = getattr(dataset, "classes", None)
+    names = tuple(str(each) for each in own) if own else tuple(classes or _class_names(labels))
+    return Domain(name, split, images, labels, names)
 
 
 def _as_labels(labels: Any, name: str) -> IntArray:
-    array = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else np.asarray(labels)
+    array = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else _as_array(labels, f"{name}: labels")
     if array.dtype.kind not in "iu":
         raise UserError(name, f"labels are of type {array.dtype}", "whole numbers from 0")
     if array.size and array.min() < 0:
         raise UserError(name, f"a label is {array.min()}", "whole numbers from 0")
     return array.astype(np.int64)
+
+
+def _as_array(values: Any, what: str) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise UserError(what, "rows of different lengths", "an array") from None
 
 
 def _class_names(labels: IntArray) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def _listed(name: str, data_dir: Folder) -> Row:
 
 def check_data(data_dir: Folder, names: Iterable[str] | None = None) -> list[Row]:
     """Whether what is there is whole: every image is read, counted and compared with what is published."""
-    return [_checked(name, data_dir) for name in [_known(name) for name in names or ()] or CATALOGUE]
+    return [_checked(name, data_dir) for name in [check_name(name) for name in names or ()] or CATALOGUE]
 
 
 def _checked(name: str, data_dir: Folder) -> Row:
@@ -140,7 +140,7 @@ def _checked(name: str, data_dir: Folder) -> Row:
 def prepare(name: str, data_dir: Folder, progress: Progress | None = None) -> str:
     """Fetch one data set and write its prepared file; returns the line that tells what was done."""
     tell = progress or (lambda _text, _fraction: None)
-    target = digits.prepared_path(_known(name), data_dir)
+    target = digits.prepared_path(check_name(name), data_dir)
     if target.exists():
         return f"{name}: already prepared, {target}"
     arrays: dict[str, Arrays] = {}
@@ -159,7 +159,7 @@ def prepare(name: str, data_dir: Folder, progress: Progress | None = None) -> st
     return f"{name}: prepared, {target} ({counts})"
 
 
-def _known(name: str) -> str:
+def check_name(name: str) -> str:
     if name not in CATALOGUE:
         raise unknown("data", name, CATALOGUE)
     return name

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -10,6 +13,19 @@ import torch
 from onedomain.data.domain import Batch, Domain
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings, parse_settings
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of long work between two steps: what it is, how much of it is done (0 to 1), values to show.
+
+    `record` keeps measurements of a generated domain: its name and the values.
+    """
+
+    what: str
+    done: float
+    values: Mapping[str, float] = field(default_factory=dict)
+    record: tuple[str, Mapping[str, float]] | None = None
 
 
 class Method(ABC):
@@ -26,22 +42,40 @@ class Method(ABC):
 
     network: NamedNetwork
     device: torch.device
+    seed: int
+    folder: Path | None
 
     def __init__(self, **settings: Any) -> None:
         self.settings = parse_settings(self.Settings, settings)
 
     @property
     def name(self) -> str:
-        return type(self).__module__.rpartition(".")[2].replace("_", "-")
+        """The file's name for the library's own methods, the class's for a user's."""
+        package, _, file = type(self).__module__.rpartition(".")
+        return file.replace("_", "-") if package == __package__ else type(self).__name__
 
-    def attach(self, network: NamedNetwork, device: torch.device) -> None:
-        """Take the network to train, on the device and in the memory layout that is fastest there."""
-        self.network, self.device = network, device
-        network.module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    def attach(self, network: NamedNetwork, device: torch.device, seed: int = 0, folder: Path | None = None) -> None:
+        """Take the network to train, on the device and in the memory layout that is fastest there.
+
+        `folder` is the run folder, for what is too large for memory; without one it stays in memory.
+        """
+        self.network, self.device, self.seed, self.folder = network, device, seed, folder
+        network.module.to(device)
+        for parameter in network.module.parameters():
+            if parameter.ndim == 4:
+                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
     @abstractmethod
     def begin(self, source: Domain) -> None:
         """Prepare for training on `source`: make the optimisers and what else the steps need."""
+
+    def prepare(self, step: int) -> Iterator[Part]:
+        """Long work that is due before this step, part by part; none for most methods.
+
+        The loop shows each part and saves checkpoints between them: called again after a kill, it goes on from
+        the state that was saved.
+        """
+        yield from ()
 
     @abstractmethod
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:

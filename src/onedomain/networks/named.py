@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
@@ -21,11 +20,12 @@ class NamedNetwork:
     """A classifier as it is, with the names of the layers that methods look into.
 
     `embedding` names the layer whose output is z = F(x); `perturb` the layers whose outputs Uncertain SDG perturbs.
-    `spec` says how to build the network again, or, for a network of the user's own, what it was.
+    `name` says which of the library's networks it is, `own` the class of a network of the user's.
     """
 
     module: nn.Module
-    spec: dict[str, Any]
+    name: str | None = None
+    own: str | None = None
     embedding: str | None = None
     perturb: tuple[str, ...] = ()
 
@@ -33,7 +33,7 @@ class NamedNetwork:
         layers = [name for name, _ in self.module.named_modules() if name]
         for field, name in [("embedding", self.embedding), *(("perturb", name) for name in self.perturb)]:
             if name is not None and name not in layers:
-                raise unknown(field, name, layers)
+                raise unknown(field, str(name), layers)
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
         logits: torch.Tensor = self.module(images)
@@ -59,19 +59,27 @@ class NamedNetwork:
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.module.parameters())
 
-    def check_fits(self, domain: Domain, device: torch.device) -> None:
-        """Try two images, so that a network that does not suit the data is refused before anything is written."""
-        images = domain.batch(range(min(2, len(domain))), device).images
+    def check_fits(self, domain: Domain, device: torch.device, batch_size: int = 2) -> None:
+        """Try two images, so that a network that does not suit the data is refused before anything is written.
+
+        The try is in train mode, where BatchNorm refuses a batch of one; its statistics are put back.
+        """
+        images = domain.batch(range(min(2, batch_size, len(domain))), device).images
+        buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         was_training = self.module.training
-        self.module.eval()
+        self.module.train()
         try:
             with torch.no_grad():
                 logits = self(images)
         except (RuntimeError, ValueError, TypeError) as error:
             reason = str(error).splitlines()[0][:200]
-            raise UserError("network", f"cannot take images of shape {tuple(images.shape[1:])} ({reason})") from error
+            raise UserError("network", f"cannot take images of shape {tuple(images.shape)} ({reason})") from error
         finally:
             self.module.train(was_training)
+            for name, buffer in self.module.named_buffers():
+                buffer.copy_(buffers[name])
+        if not any(parameter.requires_grad for parameter in self.module.parameters()):
+            raise UserError("network", "has no parameter that can be trained", "at least one that requires a gradient")
         size = tuple(images.shape[2:]) if domain.dense else ()
         expected = (len(images), len(domain.classes), *size)
         if tuple(getattr(logits, "shape", ())) != expected:
@@ -86,8 +94,7 @@ def build_network(name: str, classes: int, image_shape: Sequence[int]) -> NamedN
         raise unknown("network", name, NETWORKS)
     height, width, channels = image_shape
     module = NETWORKS[name](classes, (height, width, channels))
-    spec = {"name": name, "classes": classes, "image_shape": [height, width, channels]}
-    return NamedNetwork(module, spec, module.embedding, module.perturb)
+    return NamedNetwork(module, name=name, embedding=module.embedding, perturb=module.perturb)
 
 
 def own_network(module: nn.Module, embedding: str | None = None, perturb: Sequence[str] = ()) -> NamedNetwork:
@@ -95,4 +102,5 @@ def own_network(module: nn.Module, embedding: str | None = None, perturb: Sequen
     if not isinstance(module, nn.Module):
         raise UserError("network", f"got a {type(module).__name__}", "a torch.nn.Module, or the name of a network")
     kind = type(module)
-    return NamedNetwork(module, {"own": f"{kind.__module__}.{kind.__qualname__}"}, embedding, tuple(perturb))
+    layers = (perturb,) if isinstance(perturb, str) else tuple(perturb)
+    return NamedNetwork(module, own=f"{kind.__module__}.{kind.__qualname__}", embedding=embedding, perturb=layers)
