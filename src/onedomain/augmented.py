@@ -1,0 +1,96 @@
+"""Augmented domains S⁺: made batch by batch, kept in a memory-mapped file, so that neither size nor a kill matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from onedomain.data.domain import Batch, Domain, IntArray
+from onedomain.errors import UserError
+from onedomain.files import make_folder, os_errors_are_user_errors
+
+
+class Pool:
+    """Several domains of the same classes seen as one, such as S ∪ {S⁺ᵢ}."""
+
+    def __init__(self, domains: Sequence[Domain]) -> None:
+        self.domains = domains
+        self.starts = np.cumsum([0, *(len(domain) for domain in domains)])
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def batch(self, indices: IntArray, device: torch.device | str = "cpu") -> Batch:
+        """The images at `indices`, in that order, whichever domains they come from."""
+        owner = np.searchsorted(self.starts, indices, side="right") - 1
+        parts = [
+            (np.flatnonzero(owner == place), domain.batch(indices[owner == place] - self.starts[place], device))
+            for place, domain in enumerate(self.domains)
+            if (owner == place).any()
+        ]
+        order = torch.from_numpy(np.argsort(np.concatenate([places for places, _ in parts]))).to(device)
+        images = torch.cat([batch.images for _, batch in parts])[order]
+        return Batch(
+            images.contiguous(memory_format=torch.channels_last), torch.cat([b.labels for _, b in parts])[order]
+        )
+
+
+class AugmentedDomain:
+    """A domain in the making: chosen images of a pool, each to be replaced by what it became.
+
+    Which images are chosen follows from the seed, so only the number done has to be remembered to go on after a kill.
+    Pixels are kept as 16-bit floats, finer than the bytes of the source.
+    """
+
+    def __init__(
+        self, name: str, pool: Pool, size: int, seed: Sequence[int], folder: Path | None, done: int = 0
+    ) -> None:
+        self.name, self.pool, self.done = name, pool, done
+        self.chosen: IntArray = np.random.default_rng(list(seed)).permutation(len(pool))[:size]
+        shape = (len(self.chosen), *pool.domains[0].image_shape)
+        self.images: np.ndarray
+        if folder is None:
+            self.images = np.empty(shape, np.float16)
+            return
+        path = folder / f"{name}.npy"
+        if done:
+            self.images = self._open(path, shape)
+            return
+        make_folder(folder)
+        with os_errors_are_user_errors(path):
+            self.images = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
+
+    def _open(self, path: Path, shape: tuple[int, ...]) -> np.ndarray:
+        try:
+            np.lib.format.open_memmap(path, mode="r")  # "r+" would quietly lengthen a file that was cut
+            images = np.lib.format.open_memmap(path, mode="r+")
+        except (OSError, ValueError) as error:
+            raise UserError(str(path), f"cannot be read ({str(error)[:100]})", "the file that this run wrote") from None
+        if images.shape != shape or images.dtype != np.float16:
+            given = f"holds {images.dtype} of shape {images.shape}"
+            raise UserError(str(path), given, f"float16 of shape {shape}, as this run wrote")
+        return images
+
+    @property
+    def complete(self) -> bool:
+        return self.done == len(self.chosen)
+
+    def next_batch(self, count: int, device: torch.device | str) -> Batch:
+        """The images that are next to be replaced."""
+        return self.pool.batch(self.chosen[self.done : self.done + count], device)
+
+    def extend(self, images: torch.Tensor) -> None:
+        """Write what the images of `next_batch` became."""
+        stop = self.done + len(images)
+        self.images[self.done : stop] = images.permute(0, 2, 3, 1).cpu().numpy()
+        if isinstance(self.images, np.memmap):
+            self.images.flush()
+        self.done = stop
+
+    def as_domain(self) -> Domain:
+        source = self.pool.domains[0]
+        labels = np.concatenate([domain.labels for domain in self.pool.domains])[self.chosen]
+        return Domain(self.name, "train", self.images, labels, source.classes, source.void, note="augmented")

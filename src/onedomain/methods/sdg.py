@@ -1,0 +1,225 @@
+"""SDG: adversarial domain augmentation, relaxed by an auto-encoder, in a meta-learning scheme (Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from onedomain.ascent import ascend, frozen
+from onedomain.augmented import AugmentedDomain, Pool
+from onedomain.data.domain import Batch, Domain, IntArray
+from onedomain.equations import ada_objective, relaxation, semantic_distance, task_loss
+from onedomain.meta import Model, batch_losses, meta_gradient
+from onedomain.methods.base import Method, Part, adam
+from onedomain.settings import Settings
+from onedomain.transport import wasserstein
+from onedomain.wae import ConvAutoEncoder, DenseAutoEncoder, WAESettings, WAETraining
+
+ASCENT_BATCH = 100  # a matter of speed alone: each image climbs by itself
+TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on
+
+
+class SDGSettings(Settings):
+    """α and β weigh means over features and over pixels: the scale on which the paper's values make sense."""
+
+    domains: int = Field(3, ge=1, description="K, augmented domains made one after another (paper: 3)")
+    alpha: float = Field(1.0, ge=0, description="α, weight of L_const; 0 is the ablation without it (paper: 1)")
+    beta: float = Field(2000.0, ge=0, description="β, weight of L_relax; 0 is the ablation without it (paper: 2,000)")
+    ascent_rate: float = Field(1 / 32, gt=0, description="γ of Eq. 4, per sample (released code: 1 on the mean of 32)")
+    ascent_steps: int = Field(25, ge=1, description="T_adv of Eq. 4 (released code: 25)")
+    domain_size: int = Field(5_000, ge=1, description="images of an augmented domain, at most as many as there are")
+    warm_up: int = Field(100, ge=0, description="steps before the first domain is made (released code: 99)")
+    domain_every: int = Field(100, ge=1, description="steps between two domains (released code: 100)")
+    meta: bool = Field(True, description="meta-learning; false is the ablation: the plain sum of the losses")
+    second_order: bool = Field(True, description="exact gradient through the inner step; false leaves out curvature")
+    inner_rate: float = Field(1e-4, gt=0, description="η of Eq. 8 (released code: 1e-4)")
+    inner_steps: int = Field(1, ge=1, description="gradient steps of the meta-train (paper: one or more)")
+    augmented_batch: int = Field(33, ge=1, description="images a step, of all augmented domains together")
+    auto_encoder: Literal["dense", "conv"] = Field("dense", description="V: the paper's for Digits, or for CIFAR-10")
+    prior: Literal["gan", "mmd"] = Field("gan", description="D of Eq. 6, what draws V's codes to the prior")
+    prior_weight: float = Field(10.0, ge=0, description="λ of Eq. 6 (WAE paper: 10)")
+    wae_rate: float = Field(1e-3, gt=0, description="Adam's rate for V (paper: 1e-3 for Digits)")
+    wae_epochs: int = Field(20, ge=1, description="epochs of V on the source and on each domain (paper: 20)")
+
+
+class SDG(Method):
+    """Single domain generalization by meta-learned adversarial domain augmentation.
+
+    K fictitious domains are made one after another: images of the source and of earlier domains climb L_ADA (Eq. 3),
+    away from what the auto-encoder V knows and yet near in the embedding space. Every step trains on the source and is
+    tested, one gradient step ahead, on all domains made so far (Eq. 8 and 9).
+    """
+
+    Settings = SDGSettings
+    settings: SDGSettings
+    summary = "Adversarial domains, relaxed by a Wasserstein auto-encoder, as the meta-test of meta-learning."
+    citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Zhao, Peng, CVPR 2020"
+
+    def begin(self, source: Domain) -> None:
+        self.source = source
+        self.low, self.high = source.value_range
+        self.augmented: list[Domain] = []
+        self.wae: WAETraining | None = None  # V, while the next domain is being made
+        self.making: AugmentedDomain | None = None  # the next domain
+        self.optimiser = adam(self.network, self.settings.learning_rate)
+
+    def prepare(self, step: int) -> Iterator[Part]:
+        """Algorithm 1, lines 1 to 3: make S⁺ₖ, if it is due, with V re-trained on S⁺ₖ₋₁ (on S for the first)."""
+        number = len(self.augmented) + 1
+        if number > self.settings.domains or step < self.settings.warm_up + (number - 1) * self.settings.domain_every:
+            return
+        if self.settings.beta > 0:
+            self.wae = self.wae or self._new_wae()
+            while self.wae.steps_done < self.wae.steps_total:
+                losses = self.wae.step()
+                if self.wae.steps_done % 25 == 0:
+                    what = f"V before domain {number}"
+                    yield Part(what, self.wae.steps_done / self.wae.steps_total, {"error": losses["reconstruction"]})
+        self.making = self.making or self._new_domain(done=0)
+        while not self.making.complete:
+            self.making.extend(self._climb(self.making.next_batch(ASCENT_BATCH, self.device)))
+            yield Part(f"domain {number}", self.making.done / len(self.making.chosen))
+        self.augmented.append(self.making.as_domain())
+        self.making = self.wae = None
+        yield Part(f"domain {number}", 1.0, record=(f"augmented-{number}", self._transport(self.augmented[-1])))
+
+    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """Algorithm 1, lines 4 to 8: meta-train on S, meta-test on every S⁺ made so far, meta-update."""
+        module = self.network.module
+        losses_of = partial(batch_losses, loss=partial(task_loss, void=self.source.void))
+        drawn = self._draw()
+        if drawn and self.settings.meta:
+            meta = meta_gradient(
+                module,
+                lambda model: losses_of(model, [batch]),
+                lambda model: losses_of(model, drawn),
+                rate=self.settings.inner_rate,
+                inner_steps=self.settings.inner_steps,
+                second_order=self.settings.second_order,
+            )
+            meta.assign(module)
+            losses = torch.cat([meta.source_loss, meta.domain_losses])
+        else:
+            losses = losses_of(Model(module, {}, {}), [batch])
+            if drawn:
+                spare = {name: buffer.clone() for name, buffer in module.named_buffers()}  # as in a meta step
+                losses = torch.cat([losses, losses_of(Model(module, {}, spare), drawn)])
+            self.optimiser.zero_grad()
+            losses.sum().backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        losses = losses.detach()
+        logged = {"loss": losses.sum(), "source": losses[0]}
+        return {**logged, "augmented": losses[1:].mean()} if drawn else logged
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "network": self.network.module.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "domains": len(self.augmented),
+            "making": None if self.making is None else self.making.done,
+            "wae": None if self.wae is None else self.wae.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.network.module.load_state_dict(state["network"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.augmented, self.making, self.wae = [], None, None
+        for _ in range(state["domains"]):
+            self.augmented.append(self._new_domain(done=None).as_domain())
+        if state["making"] is not None:
+            self.making = self._new_domain(done=state["making"])
+        if state["wae"] is not None:
+            self.wae = self._new_wae()
+            self.wae.load_state_dict(state["wae"])
+
+    def _climb(self, batch: Batch) -> torch.Tensor:
+        """Eq. 4 on L_ADA (Eq. 3): z and V are fixed, and x⁺ stays in the image range, where V knows its way."""
+        module = self.network.module.eval()
+        v = None if self.wae is None else self.wae.auto_encoder.eval()
+        with frozen(module, *([v] if v else [])):
+            with torch.no_grad():
+                _, z = self.network.embed(batch.images)
+
+            def objective(x_plus: torch.Tensor) -> torch.Tensor:
+                logits, z_plus = self.network.embed(x_plus)
+                task = task_loss(logits, batch.labels, self.source.void)
+                constraint = semantic_distance(z, z_plus) / (z[0].numel() / 2)
+                unit = self._to_unit(x_plus)
+                relaxed = 0.0 if v is None else relaxation(unit, v(unit)) / x_plus[0].numel()
+                return ada_objective(task, constraint, relaxed, self.settings.alpha, self.settings.beta)
+
+            return ascend(
+                objective,
+                batch.images,
+                rate=self.settings.ascent_rate,
+                steps=self.settings.ascent_steps,
+                project=lambda x: x.clamp(self.low, self.high),
+            )
+
+    def _draw(self) -> list[Batch]:
+        """This step's images of every augmented domain, in equal numbers."""
+        count = max(1, self.settings.augmented_batch // max(1, len(self.augmented)))
+        return [domain.batch(_random_indices(len(domain), count), self.device) for domain in self.augmented]
+
+    def _new_domain(self, done: int | None) -> AugmentedDomain:
+        """The next domain, of which `done` images are made already; all of them, if None."""
+        number = len(self.augmented) + 1
+        pool = Pool([self.source, *self.augmented])
+        size = min(self.settings.domain_size, len(pool))
+        folder = None if self.folder is None else self.folder / "augmented"
+        return AugmentedDomain(
+            f"augmented-{number}", pool, size, (self.seed, number), folder, done=size if done is None else done
+        )
+
+    def _new_wae(self) -> WAETraining:
+        kind = DenseAutoEncoder if self.settings.auto_encoder == "dense" else ConvAutoEncoder
+        height, width, channels = self.source.image_shape
+        settings = WAESettings(
+            prior=self.settings.prior,
+            weight=self.settings.prior_weight,
+            rate=self.settings.wae_rate,
+            epochs=self.settings.wae_epochs,
+            batch_size=self.settings.batch_size,
+        )
+        learned = self.augmented[-1] if self.augmented else self.source
+        auto_encoder = kind((channels, height, width)).to(self.device)
+        return WAETraining(auto_encoder, _UnitImages(self, learned), settings, seed=self.seed)
+
+    def _to_unit(self, images: torch.Tensor) -> torch.Tensor:
+        """The image range seen as 0 to 1, which is what V can draw."""
+        return images if (self.low, self.high) == (0.0, 1.0) else (images - self.low) / (self.high - self.low)
+
+    @torch.no_grad()
+    def _transport(self, augmented: Domain) -> dict[str, float]:
+        """W_c in embedding space and W_d in input space between S and S⁺, on samples of both."""
+        self.network.module.eval()
+        rng = np.random.default_rng([self.seed, len(augmented)])
+        size = min(TRANSPORT_SAMPLE, len(self.source), len(augmented))
+        images = [
+            domain.batch(rng.permutation(len(domain))[:size], self.device).images for domain in (self.source, augmented)
+        ]
+        embedded = [self.network.embed(each)[1] for each in images]
+        return {"w_c": wasserstein(*embedded), "w_d": wasserstein(*images)}
+
+
+class _UnitImages:
+    """The images of a domain as V learns them: on the device, from 0 to 1."""
+
+    def __init__(self, method: SDG, domain: Domain) -> None:
+        self.method, self.domain = method, domain
+
+    def __len__(self) -> int:
+        return len(self.domain)
+
+    def batch(self, indices: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
+        batch = self.domain.batch(indices, self.method.device)
+        return self.method._to_unit(batch.images), batch.labels
+
+
+def _random_indices(count: int, size: int) -> IntArray:
+    return torch.randint(count, (size,)).numpy()
