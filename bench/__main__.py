@@ -9,9 +9,9 @@ import sys
 
 import torch
 
-from bench import erm
+from bench import erm, sdg
 
-BENCHES = {"erm": erm.run}
+BENCHES = {"erm": erm.run, "sdg": sdg.run}
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,7 +145,7 @@ class Run:
             "source": self.manifest.source.fingerprint,
             "parameters": self.network.parameter_count,
             "train_seconds": round(self.seconds, 1),
-            "peak_memory_mb": peak_memory_mb(),
+            "peak_memory_mb": max((row.get("memory_mb", 0) for row in self.history), default=0),
             "device": self.manifest.environment.device,
             "threads": self.manifest.environment.threads,
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -194,16 +193,6 @@ class Run:
         if shape != expected:
             given = "×".join(map(str, shape))
             raise UserError(name, f"images are {given}", f"{'×'.join(map(str, expected))} (height, width, channels)")
-
-
-def peak_memory_mb() -> int | None:
-    """The most memory this process has held so far, where the system tells."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(used / 2**20 if sys.platform == "darwin" else used / 2**10)
 
 
 def _list(names: Sequence[str]) -> str:

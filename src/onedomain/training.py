@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -175,7 +176,7 @@ class Journal:
                     self._diverged(name, value, done - len(self.pending) + number + 1)
             means[name] = math.fsum(values) / len(values)
         self.pending.clear()
-        self._append({"step": done, "seconds": round(seconds, 3), **means})
+        self._append({"step": done, "seconds": round(seconds, 3), "memory_mb": peak_memory_mb(), **means})
         return means
 
     def record(self, step: int, domain: str, values: Mapping[str, float]) -> None:
@@ -192,6 +193,16 @@ class Journal:
     def _diverged(self, name: str, value: float, step: int) -> None:
         kept = "" if self.path is None else "; the last good checkpoint is kept"
         raise TrainingDiverged(f"{name} became {value} at step {step}{kept}; try a smaller learning_rate")
+
+
+def peak_memory_mb() -> int:
+    """The most memory this process has held so far; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(used / 2**20 if sys.platform == "darwin" else used / 2**10)
 
 
 def seed_everything(seed: int, step: int) -> None:
