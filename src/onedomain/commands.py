@@ -25,7 +25,7 @@ from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
 
 DEMO_BENCHMARK = "digits-lite"
-DEMO_METHODS = ("erm",)
+DEMO_METHODS = ("erm", "sdg")
 
 
 def demo(out: str, steps: int | None, threads: int | None) -> None:

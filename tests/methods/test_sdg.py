@@ -66,14 +66,18 @@ def test_domains_are_made_one_after_another_when_they_are_due(tiny):
     assert [len(domain) for domain in method.augmented] == [30] * 3
 
 
-def test_the_ascent_raises_its_objective_moves_far_and_stays_near(tiny):
+@pytest.mark.parametrize("relax", ["input", "reconstruction"])
+def test_the_ascent_raises_its_objective_moves_far_and_stays_near(tiny, relax):
     torch.manual_seed(0)
     module = SmoothNet()
-    method = begun(module, "features", tiny, ascent_steps=20, ascent_rate=0.02)
+    settings = {"relax": relax, "ascent_steps": 20, "ascent_rate": 0.02, "range_margin": 0.0, "wae_epochs": 60}
+    method = begun(module, "features", tiny, **settings)
     for _ in range(30):
         method.step(tiny.batch(range(60)))
     batch = tiny.batch(range(60))
     method.wae = method._new_wae()
+    while method.wae.steps_done < method.wae.steps_total:
+        method.wae.step()
     moved = method._climb(batch)
     v = method.wae.auto_encoder
     with torch.no_grad():
@@ -82,13 +86,14 @@ def test_the_ascent_raises_its_objective_moves_far_and_stays_near(tiny):
         def objective(x):
             task = task_loss(module(x), batch.labels)
             constraint = (module.features(x) - z).square().mean(1)
-            return task - constraint + 2000 * (x - v(x)).square().flatten(1).mean(1)
+            known = x if relax == "input" else v(batch.images)
+            return task - constraint + 2000 * (known - v(x)).square().flatten(1).mean(1)
 
         assert (objective(moved) > objective(batch.images)).all()
     assert (moved - batch.images).abs().mean() > 0.02
     assert moved.min() >= 0
     assert moved.max() <= 1
-    loose = begun(module, "features", tiny, ascent_steps=20, ascent_rate=0.02, alpha=0.0)
+    loose = begun(module, "features", tiny, **settings, alpha=0.0)
     loose.wae = method.wae
     far = module.features(loose._climb(batch))
     assert (z_plus - z).square().sum() < (far - z).square().sum()
@@ -112,15 +117,17 @@ def test_the_ascent_leaves_weights_gradients_and_statistics_alone(tiny):
     assert all(parameter.grad is None and parameter.requires_grad for parameter in module.parameters())
 
 
-def test_with_relaxation_domains_are_carried_farther_in_input_space(tiny):
+@pytest.mark.parametrize("relax", ["input", "reconstruction"])
+def test_with_relaxation_domains_are_carried_farther_in_input_space(tiny, relax):
     def moved(beta):
-        method = begun(SmoothNet(), "features", tiny, beta=beta, domains=1, ascent_steps=15)
+        torch.manual_seed(0)
+        method = begun(SmoothNet(), "features", tiny, beta=beta, domains=1, relax=relax, wae_epochs=60, ascent_rate=0.1)
         parts = list(method.prepare(4))
         name, measured = parts[-1].record
         assert name == "augmented-1"
         return measured["w_d"]
 
-    assert moved(2000.0) > 2 * moved(0.0)
+    assert moved(2000.0) > 1.5 * moved(0.0)
 
 
 def meta_loss(module, source, domains, rate):
@@ -269,15 +276,16 @@ def test_it_trains_on_ones_own_network_and_data(settings):
     assert transport == {(f"augmented-{k}", metric) for k in (1, 2, 3) for metric in ("w_c", "w_d")}
 
 
-def test_images_of_another_range_stay_in_it():
+@pytest.mark.parametrize("margin", [0.0, 0.1])
+def test_images_keep_to_the_range_of_the_source_widened_by_the_margin(margin):
     tiny = make_tiny(60)
     images = tiny.images.astype(np.float32) / 50 - 2
     domain = od.Domain("normalised", "train", images, tiny.labels, tiny.classes)
-    method = begun(SmoothNet(), "features", domain, domains=1)
+    method = begun(SmoothNet(), "features", domain, domains=1, relax="input", ascent_rate=0.5, range_margin=margin)
     [made] = make_domains(method)
-    assert made.images.min() >= images.min() - 2e-3
-    assert made.images.max() <= images.max() + 2e-3
-    assert made.images.min() < -1
+    room = margin * (images.max() - images.min())
+    assert made.images.min() == pytest.approx(images.min() - room, abs=4e-3)
+    assert made.images.max() == pytest.approx(images.max() + room, abs=4e-3)
 
 
 def test_a_network_without_a_named_embedding_is_refused(tiny):

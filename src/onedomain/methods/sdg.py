@@ -30,6 +30,11 @@ class SDGSettings(Settings):
     domains: int = Field(3, ge=1, description="K, augmented domains made one after another (paper: 3)")
     alpha: float = Field(1.0, ge=0, description="α, weight of L_const; 0 is the ablation without it (paper: 1)")
     beta: float = Field(2000.0, ge=0, description="β, weight of L_relax; 0 is the ablation without it (paper: 2,000)")
+    relax: Literal["input", "reconstruction"] = Field(
+        "reconstruction",
+        description="L_relax: input is Eq. 7, ‖x⁺−V(x⁺)‖²; reconstruction is ‖V(x)−V(x⁺)‖², as released",
+    )
+    range_margin: float = Field(2.0, ge=0, description="how far x⁺ may leave the image range, in widths of that range")
     ascent_rate: float = Field(1 / 32, gt=0, description="γ of Eq. 4, per sample (released code: 1 on the mean of 32)")
     ascent_steps: int = Field(25, ge=1, description="T_adv of Eq. 4 (released code: 25)")
     domain_size: int = Field(5_000, ge=1, description="images of an augmented domain, at most as many as there are")
@@ -138,19 +143,23 @@ class SDG(Method):
             self.wae.load_state_dict(state["wae"])
 
     def _climb(self, batch: Batch) -> torch.Tensor:
-        """Eq. 4 on L_ADA (Eq. 3): z and V are fixed, and x⁺ stays in the image range, where V knows its way."""
+        """Eq. 4 on L_ADA (Eq. 3): z, V and V(x) are fixed; x⁺ keeps to the range of images, widened by the margin."""
         module = self.network.module.eval()
+        margin = self.settings.range_margin * (self.high - self.low)
         v = None if self.wae is None else self.wae.auto_encoder.eval()
         with frozen(module, *([v] if v else [])):
             with torch.no_grad():
                 _, z = self.network.embed(batch.images)
+                known = None if v is None else v(self._to_unit(batch.images))
 
             def objective(x_plus: torch.Tensor) -> torch.Tensor:
                 logits, z_plus = self.network.embed(x_plus)
                 task = task_loss(logits, batch.labels, self.source.void)
                 constraint = semantic_distance(z, z_plus) / (z[0].numel() / 2)
+                if v is None or known is None:
+                    return ada_objective(task, constraint, 0.0, self.settings.alpha, beta=0.0)
                 unit = self._to_unit(x_plus)
-                relaxed = 0.0 if v is None else relaxation(unit, v(unit)) / x_plus[0].numel()
+                relaxed = relaxation(unit if self.settings.relax == "input" else known, v(unit)) / unit[0].numel()
                 return ada_objective(task, constraint, relaxed, self.settings.alpha, self.settings.beta)
 
             return ascend(
@@ -158,7 +167,7 @@ class SDG(Method):
                 batch.images,
                 rate=self.settings.ascent_rate,
                 steps=self.settings.ascent_steps,
-                project=lambda x: x.clamp(self.low, self.high),
+                project=lambda x: x.clamp(self.low - margin, self.high + margin),
             )
 
     def _draw(self) -> list[Batch]:
