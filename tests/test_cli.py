@@ -103,7 +103,7 @@ def test_methods_and_benchmarks_are_listed(onedomain):
     methods = json.loads(onedomain("methods", "--json")[1])["methods"]
     assert {"name", "summary", "citation", "settings"} <= set(methods[0])
     benchmarks = json.loads(onedomain("benchmarks", "--json")[1])["benchmarks"]
-    assert [row["name"] for row in benchmarks] == ["digits-lite", "digits"]
+    assert [row["name"] for row in benchmarks] == ["digits-lite", "digits", "digits-shifted"]
 
 
 def test_data_is_listed_checked_and_named_when_missing(onedomain, tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onedomain.data import digits, digits_lite
+from onedomain.data import digits, digits_lite, shifted
 from onedomain.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ class Benchmark:
 
 def _digits(name: str) -> Callable[[Path], Domain]:
     return lambda data: digits.load(name, "test", data)
+
+
+def _shifted(name: str) -> Callable[[Path], Domain]:
+    return lambda data: shifted.shifted(digits.held_out(data), name)
 
 
 def _lite(name: str) -> Callable[[Path], Domain]:
@@ -85,6 +89,15 @@ BENCHMARKS = {
             train=digits.source,
             held_out=_digits("mnist"),
             targets={name: _digits(name) for name in ("svhn", "mnist-m", "syn", "usps")},
+        ),
+        Benchmark(
+            name="digits-shifted",
+            summary="the source of `digits` to shifted copies of held-out source images: to choose settings by",
+            source="mnist",
+            network="lenet",
+            train=digits.source,
+            held_out=digits.held_out,
+            targets={name: _shifted(name) for name in shifted.SHIFTS},
         ),
     )
 }

@@ -43,39 +43,48 @@ def _bar(label: str, total: int, start: int, unit: str) -> Iterator[Update]:
         TextColumn("left", style="dim"),
         TimeRemainingColumn(compact=True),
     )
-    begun = time.monotonic()
+    clock = _Clock(start)
     with Progress(*columns, console=Console(stderr=True), expand=True) as bars:
         task = bars.add_task(label, total=total, completed=start, values="")
 
         def update(done: int, values: Mapping[str, float], note: str = "") -> None:
-            rate = (done - start) / max(time.monotonic() - begun, 1e-9)
+            rate = clock.rate(done, bool(note))
             bars.update(task, completed=done, values=f"{_text(values)}  {note or f'{rate:.1f} {unit}/s'}")
 
         yield update
+
+
+class _Clock:
+    """Steps a second, without the time that is spent on other work between steps."""
+
+    def __init__(self, start: int) -> None:
+        self.start, self.spent, self.last = start, 0.0, time.monotonic()
+
+    def rate(self, done: int, other_work: bool) -> float:
+        now = time.monotonic()
+        self.spent += 0.0 if other_work else now - self.last
+        self.last = now
+        return (done - self.start) / max(self.spent, 1e-9)
 
 
 class _Lines:
     """A line for each tenth of the work, but neither more often than every 5 s nor less than every 30 s."""
 
     def __init__(self, label: str, total: int, start: int, unit: str) -> None:
-        self.label, self.total, self.start, self.unit = label, total, start, unit
-        self.begun = self.last_time = time.monotonic()
+        self.label, self.total, self.unit = label, total, unit
+        self.clock = _Clock(start)
+        self.last_time = time.monotonic()
         self.last_done = start
 
     def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
         now = time.monotonic()
+        rate = self.clock.rate(done, bool(note))
         waited, tenth = now - self.last_time, done - self.last_done >= self.total / 10
         if not (done == self.total or waited >= _LONGEST or (tenth and waited >= _SHORTEST)):
             return
-        rate = (done - self.start) / max(now - self.begun, 1e-9)
         left = (self.total - done) / rate if rate else 0.0
-        parts = [
-            self.label,
-            f"{done}/{self.total}",
-            _text(values),
-            f"{rate:.1f} {self.unit}/s",
-            f"{_duration(left)} left",
-        ]
+        pace = [note] if note else [f"{rate:.1f} {self.unit}/s", f"{_duration(left)} left"]
+        parts = [self.label, f"{done}/{self.total}", _text(values), *pace]
         print("  ".join(part for part in parts if part), file=sys.stderr, flush=True)
         self.last_done, self.last_time = done, now
 

@@ -35,7 +35,9 @@ class SDGSettings(Settings):
         description="L_relax: input is Eq. 7, ‖x⁺−V(x⁺)‖²; reconstruction is ‖V(x)−V(x⁺)‖², as released",
     )
     range_margin: float = Field(2.0, ge=0, description="how far x⁺ may leave the image range, in widths of that range")
-    ascent_rate: float = Field(1 / 8, gt=0, description="γ of Eq. 4, per sample (released code: 1/32; ours is measured)")
+    ascent_rate: float = Field(
+        1 / 8, gt=0, description="γ of Eq. 4, per sample (released code: 1/32; ours is measured)"
+    )
     ascent_steps: int = Field(25, ge=1, description="T_adv of Eq. 4 (released code: 25)")
     domain_size: int = Field(5_000, ge=1, description="images of an augmented domain, at most as many as there are")
     warm_up: int = Field(100, ge=0, description="steps before the first domain is made (released code: 99)")

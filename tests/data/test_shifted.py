@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onedomain.benchmarks import find_benchmark
+from onedomain.data import digits_lite
+from onedomain.data.shifted import SHIFTS, shifted
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return digits_lite.source()[1].subset(range(200))
+
+
+@pytest.mark.parametrize("name", list(SHIFTS))
+def test_a_shift_keeps_labels_and_shape_changes_every_image_and_is_deterministic(digits, name):
+    moved = shifted(digits, name)
+    assert moved.name == name
+    assert np.array_equal(moved.labels, digits.labels)
+    assert moved.images.shape == digits.images.shape
+    assert moved.images.dtype == np.uint8
+    difference = np.abs(moved.images.astype(int) - digits.images).mean((1, 2, 3))
+    assert difference.min() > 1
+    assert np.array_equal(moved.images, shifted(digits, name).images)
+    assert name == "inverted" or not np.array_equal(moved.images, shifted(digits, name, seed=1).images)
+
+
+def test_values_of_simple_shifts(digits):
+    assert np.array_equal(shifted(digits, "inverted").images, 255 - digits.images)
+    spread = np.ptp(shifted(digits, "low-contrast").images.astype(int), axis=(1, 2, 3))
+    assert spread.max() <= 129
+    assert spread.min() >= 50
+
+
+def test_the_images_are_neither_trained_on_nor_a_target(real_data):
+    benchmark = find_benchmark("digits-shifted")
+    trained = {image.tobytes() for image in benchmark.train(real_data).images}
+    held_out = benchmark.held_out(real_data)
+    assert len(held_out) == 2000
+    assert np.mean([image.tobytes() in trained for image in held_out.images]) == 0
+    assert not set(benchmark.targets) & set(find_benchmark("digits").targets)
