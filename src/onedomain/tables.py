@@ -48,7 +48,7 @@ def show_evaluation(run: Run, evaluation: Evaluation) -> None:
     title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source.name}"
     table = _table("domain", "images", "accuracy %", "95% interval", "NLL", "ECE %", "", title=title)
     for name, scores in evaluation.scores.items():
-        remark = scores.note if name in evaluation.unseen else "held-out source"
+        remark = scores.note if name in evaluation.unseen else "source"
         interval = f"{100 * scores.low:.1f}–{100 * scores.high:.1f}"
         table.add_row(
             name,

@@ -47,7 +47,7 @@ def train(
         if start == 0:
             keeper.save(0)  # a network of the user's own cannot be made again as it was
         journal = Journal(folder / METRICS if folder else None, start)
-        shown_values: dict[str, float] = {}
+        loss: dict[str, float] = {}  # what is shown beside the progress
 
         with progress(f"train {method.name}", settings.steps, start=start, shown=shown) as update:
             for step in range(start, settings.steps):
@@ -72,8 +72,8 @@ def train(
                 stopping = stop.is_set() and done < settings.steps
                 save = stopping or done == settings.steps or done % settings.checkpoint_every == 0
                 if save or done % settings.log_every == 0:
-                    shown_values = journal.write(done, keeper.seconds)
-                update(done, shown_values)
+                    loss = {"loss": journal.write(done, keeper.seconds)["loss"]}
+                update(done, loss)
                 if save:
                     keeper.save(done)
                 if stopping:
