@@ -70,7 +70,7 @@ def fit(
     method.attach(named, where, seed, folder)
     with private_randomness():
         seed_everything(seed, step=-1)  # a dataset may be random, and must look the same when the run is resumed
-        named.check_fits(domain, where, method.settings.batch_size)
+        named.check_fits(domain, where, method.settings.batch_size, method.needs_embedding)
         manifest = describe_run(method, domain, seed, benchmark, where)
     if folder is not None:
         if resume and (folder / MANIFEST).exists():

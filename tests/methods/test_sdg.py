@@ -288,6 +288,7 @@ def test_images_keep_to_the_range_of_the_source_widened_by_the_margin(margin):
     assert made.images.max() == pytest.approx(images.max() + room, abs=4e-3)
 
 
-def test_a_network_without_a_named_embedding_is_refused(tiny):
+def test_a_network_without_a_named_embedding_is_refused_before_anything_is_written(tiny, tmp_path):
     with pytest.raises(od.UserError, match="embedding: your network's embedding layer is not named"):
-        od.fit(od.SDG(**QUICK), tiny, network=TinyNet(), steps=8, progress=False)
+        od.fit(od.SDG(**QUICK), tiny, network=TinyNet(), steps=8, out=tmp_path / "a", progress=False)
+    assert not list(tmp_path.iterdir())

@@ -39,6 +39,7 @@ class Method(ABC):
     Settings: ClassVar[type[Settings]] = Settings
     summary: ClassVar[str]  # one line for `onedomain methods`
     citation: ClassVar[str]
+    needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
 
     network: NamedNetwork
     device: torch.device

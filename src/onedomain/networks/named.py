@@ -59,10 +59,11 @@ class NamedNetwork:
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.module.parameters())
 
-    def check_fits(self, domain: Domain, device: torch.device, batch_size: int = 2) -> None:
+    def check_fits(self, domain: Domain, device: torch.device, batch_size: int = 2, embedding: bool = False) -> None:
         """Try two images, so that a network that does not suit the data is refused before anything is written.
 
-        The try is in train mode, where BatchNorm refuses a batch of one; its statistics are put back.
+        The try is in train mode, where BatchNorm refuses a batch of one; its statistics are put back. `embedding` says
+        that the embedding is needed as well.
         """
         images = domain.batch(range(min(2, batch_size, len(domain))), device).images
         buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
@@ -70,7 +71,7 @@ class NamedNetwork:
         self.module.train()
         try:
             with torch.no_grad():
-                logits = self(images)
+                logits = self.embed(images)[0] if embedding else self(images)
         except (RuntimeError, ValueError, TypeError) as error:
             reason = str(error).splitlines()[0][:200]
             raise UserError("network", f"cannot take images of shape {tuple(images.shape)} ({reason})") from error
