@@ -28,6 +28,20 @@ def test_arrays_and_tensors_of_the_same_images_are_the_same_domain():
     assert from_arrays.fingerprint == from_tensors.fingerprint
 
 
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_the_channels_are_found_wherever_they_are(channels):
+    last = np.random.default_rng(0).random((2, 6, 5, channels), dtype=np.float32)
+    second = np.moveaxis(last, -1, 1)
+    for images in (last, second, torch.from_numpy(last), torch.from_numpy(second.copy())):
+        assert np.array_equal(as_images(images), last)
+
+
+def test_other_numbers_of_channels_are_where_numpy_and_torch_have_them():
+    images = np.zeros((2, 7, 6, 5), np.uint8)
+    assert as_images(images).shape == (2, 7, 6, 5)
+    assert as_images(torch.from_numpy(images)).shape == (2, 6, 5, 7)
+
+
 def test_grey_images_get_a_channel():
     assert as_images(PIXELS[..., 0]).shape == (6, 5, 4, 1)
     assert as_images(torch.from_numpy(PIXELS[..., 0])).shape == (6, 5, 4, 1)

@@ -18,6 +18,7 @@ from onedomain.errors import UserError, unknown
 from onedomain.progress import progress
 
 IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+_CHANNELS = (1, 3, 4)
 _IN_MEMORY = 2 * 2**30  # larger folders are decoded into a memory-mapped file
 
 
@@ -42,16 +43,20 @@ def as_domain(data: Any, name: str = "source", split: str = "train", classes: Se
 def as_images(images: Any, name: str = "images") -> np.ndarray:
     """Images as (N, height, width, channels), uint8 or float32.
 
-    Torch tensors are taken as (N, channels, height, width), as torch has them, numpy arrays as
-    (N, height, width, channels); a missing channel axis is added.
+    An axis of 1, 3 or 4 holds the channels. Where both the second and the last could, it is the second of a torch
+    tensor and the last of a numpy array, as is usual. A missing channel axis is added.
     """
+    torch_order = isinstance(images, torch.Tensor)
     if isinstance(images, torch.Tensor):
         images = images.detach().cpu()
-        images = images.float() if images.is_floating_point() else images
-        images = images.movedim(1, -1).numpy() if images.ndim == 4 else images.numpy()
+        images = (images.float() if images.is_floating_point() else images).numpy()
     array = _as_array(images, f"{name}: images")
     if array.ndim == 3:
         array = array[..., None]
+    elif array.ndim == 4:
+        second, last = array.shape[1] in _CHANNELS, array.shape[3] in _CHANNELS
+        if (second and not last) or (torch_order and second == last):
+            array = np.moveaxis(array, 1, -1)
     if array.ndim != 4 or 0 in array.shape:
         raise UserError(name, f"images have shape {array.shape}", "(N, height, width, channels), none of them 0")
     if array.dtype == np.uint8:
