@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import binomtest
+from sklearn.metrics import roc_auc_score
 
 from onedomain.data.domain import Domain
 from onedomain.errors import OnedomainError, UserError
-from onedomain.evaluation import Evaluation, score, wilson_interval
+from onedomain.evaluation import (
+    Evaluation,
+    area_under_risk_coverage,
+    error_auroc,
+    score,
+    wilson_interval,
+)
+from onedomain.uncertainty import Calibration, Predictive
 
 LOGITS = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0])
@@ -21,7 +31,11 @@ def numbered(labels=LABELS, void=None, shape=(1, 1)):
 
 
 def look_up(images):
-    return LOGITS[(images[:, 0, 0, 0] * 255).round().long()]
+    return says(LOGITS[(images[:, 0, 0, 0] * 255).round().long()])
+
+
+def says(logits):
+    return Predictive(logits.double().softmax(1)[None])
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 7, 100])
@@ -49,16 +63,16 @@ def test_dense_outputs_are_scored_pixel_by_pixel():
     labels = np.array([[[0, 1], [2, 9]]])
     logits = torch.zeros(1, 3, 2, 2)
     logits[0, 0, 0, 0] = logits[0, 2, 0, 1] = logits[0, 2, 1, 0] = 5.0  # right, wrong, right, void
-    scores = score(lambda images: logits, numbered(labels, void=9, shape=(2, 2)))
+    scores = score(lambda images: says(logits), numbered(labels, void=9, shape=(2, 2)))
     assert scores.accuracy == pytest.approx(2 / 3)
 
 
 def test_what_cannot_be_scored_is_said():
     void = numbered(np.full((1, 2, 2), 9), void=9, shape=(2, 2))
     with pytest.raises(UserError, match="every pixel is void"):
-        score(lambda images: torch.zeros(1, 3, 2, 2), void)
+        score(lambda images: says(torch.zeros(1, 3, 2, 2)), void)
     with pytest.raises(OnedomainError, match="outputs are not finite"):
-        score(lambda images: look_up(images) * float("nan"), numbered())
+        score(lambda images: Predictive(look_up(images).draws * float("nan")), numbered())
     with pytest.raises(UserError, match="every one is seen"):
         Evaluation({"x": score(look_up, numbered())}, unseen=()).average()
 
@@ -81,3 +95,52 @@ def test_the_average_is_over_unseen_domains():
     assert evaluation.average() == two.accuracy
     assert evaluation.average("nll") == two.nll
     assert list(evaluation) == ["source", "x"]
+
+
+def test_brier_against_its_definition():
+    probabilities = LOGITS.softmax(1).numpy()
+    expected = np.square(probabilities - np.eye(3)[LABELS]).sum(1).mean()
+    assert score(look_up, numbered()).brier == pytest.approx(expected, abs=1e-12)
+
+
+def test_error_detection_against_scikit_learn_and_all_pairs():
+    rng = np.random.default_rng(0)
+    right, doubt = rng.random(60) < 0.6, rng.integers(0, 8, 60) / 8  # with ties
+    assert error_auroc(right, doubt) == pytest.approx(roc_auc_score(~right, doubt))
+    pairs = [(a > b) + 0.5 * (a == b) for a in doubt[~right] for b in doubt[right]]
+    assert error_auroc(right, doubt) == pytest.approx(np.mean(pairs))
+    assert error_auroc(np.ones(3, bool), np.arange(3.0)) is None
+    assert error_auroc(np.zeros(3, bool), np.arange(3.0)) is None
+
+
+def test_risk_and_coverage_against_a_slow_loop():
+    rng = np.random.default_rng(1)
+    right, doubt = rng.random(50) < 0.7, rng.random(50)
+    kept = np.argsort(doubt)
+    slow = np.mean([(~right[kept[:n]]).mean() for n in range(1, 51)])
+    assert area_under_risk_coverage(right, doubt) == pytest.approx(slow)
+    tied = np.zeros(4)  # no answer is more certain than another: at every coverage the error is the mean error
+    assert area_under_risk_coverage(np.array([True, False, False, False]), tied) == pytest.approx(0.75)
+    assert area_under_risk_coverage(np.array([False, False, False, True]), tied) == pytest.approx(0.75)
+
+
+def test_the_share_of_flagged_images_follows_the_threshold():
+    entropies = look_up(torch.arange(7.0).view(7, 1, 1, 1) / 255).entropy
+    middle = float(entropies.sort().values[3])
+    scores = score(look_up, numbered(), calibration=Calibration(middle, 7, True))
+    assert scores.domain_score == pytest.approx(float(entropies.mean()))
+    assert scores.flagged == pytest.approx(3 / 7)
+    assert score(look_up, numbered()).flagged is None
+
+
+def test_rank_correlation_compares_the_order_of_score_and_error():
+    base = score(look_up, numbered(), calibration=Calibration(0.5, 7, True))
+
+    def ranked(*pairs):
+        scores = {str(n): replace(base, domain_score=s, accuracy=a) for n, (s, a) in enumerate(pairs)}
+        return Evaluation(scores, tuple(scores)).rank_correlation()
+
+    assert ranked((1.0, 0.9), (2.0, 0.8), (9.0, 0.1)) == pytest.approx(1.0)
+    assert ranked((9.0, 0.9), (2.0, 0.8), (1.0, 0.1)) == pytest.approx(-1.0)
+    assert ranked((1.0, 0.9), (2.0, 0.8)) is None
+    assert ranked((1.0, 0.9), (1.0, 0.8), (1.0, 0.1)) is None

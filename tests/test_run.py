@@ -79,7 +79,7 @@ def test_the_run_folder_says_all(tmp_path, tiny):
     assert manifest["source"]["fingerprint"] == tiny.fingerprint
     assert manifest["environment"]["torch"] == torch.__version__
     names = {path.name for path in (tmp_path / "a").iterdir()}
-    assert names == {"run.yaml", "metrics.jsonl", "checkpoint.pt", "model.safetensors"}
+    assert names == {"run.yaml", "metrics.jsonl", "checkpoint.pt", "model.safetensors", "calibration.safetensors"}
 
 
 def test_records_carry_what_a_table_must_say(run, tiny, tmp_path):
@@ -87,9 +87,10 @@ def test_records_carry_what_a_table_must_say(run, tiny, tmp_path):
     run.write_records(run.evaluate({"x": tiny, "y": tiny}))
     run.write_records(run.evaluate({"y": tiny}))
     rows = [json.loads(line) for line in (tmp_path / "a" / "results.jsonl").read_text().splitlines()]
-    assert [(row["domain"], row["metric"]) for row in rows] == [
-        (d, m) for d in "xy" for m in ("accuracy", "nll", "ece")
-    ]
+    metrics = ("accuracy", "nll", "ece", "brier", "error_auroc", "aurc", "domain_score", "flagged")
+    defined = [metric for metric in metrics if getattr(run.evaluate({"x": tiny})["x"], metric) is not None]
+    assert {"accuracy", "brier", "aurc", "flagged"} <= set(defined)
+    assert [(row["domain"], row["metric"]) for row in rows] == [(d, m) for d in "xy" for m in defined]
     for key in ("method", "seed", "steps", "settings", "source", "data", "date", "count", "onedomain", "parameters"):
         assert all(key in row for row in rows)
     assert rows[0]["low"] < rows[0]["value"] <= rows[0]["high"]

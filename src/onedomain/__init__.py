@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from onedomain.fitting import fit, load
     from onedomain.methods.erm import ERM
     from onedomain.methods.sdg import SDG
+    from onedomain.methods.uncertain_sdg import UncertainSDG
     from onedomain.run import Predictions, Run
 
 # Imported when first asked for, so that `onedomain --help` does not wait for torch.
@@ -40,6 +41,7 @@ __all__ = [
     "Run",
     "Scores",
     "TrainingDiverged",
+    "UncertainSDG",
     "UserError",
     "__version__",
     "fit",

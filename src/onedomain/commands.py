@@ -25,7 +25,7 @@ from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
 
 DEMO_BENCHMARK = "digits-lite"
-DEMO_METHODS = ("erm", "sdg")
+DEMO_METHODS = ("erm", "sdg", "uncertain-sdg")
 
 
 def demo(out: str, steps: int | None, threads: int | None) -> None:
@@ -48,6 +48,7 @@ def demo(out: str, steps: int | None, threads: int | None) -> None:
             out=folder,
             resume=True,
             benchmark=benchmark.name,
+            held_out=benchmark.calibration(data),
         )
         evaluations[name] = run.evaluate(domains, seen=[benchmark.source], progress=True)
         run.write_records(evaluations[name], benchmark.name)
@@ -116,6 +117,7 @@ def train(
             out=folder,
             resume=resume,
             benchmark=chosen.name if chosen else None,
+            held_out=chosen.calibration(data_folder(data)) if chosen else None,
         )
     except Interrupted as stopped:
         again = ["onedomain", "train", "--resume", "--out", str(folder), *(["--source", source] if source else [])]

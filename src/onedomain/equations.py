@@ -189,6 +189,76 @@ def discriminator_loss(logits_prior: Tensor, logits_codes: Tensor) -> Tensor:
     return F.softplus(-logits_prior.flatten()) + F.softplus(logits_codes.flatten())
 
 
+def perturbed(h: Tensor, e: Tensor) -> Tensor:
+    """Eq. 10: h⁺ = h + Softplus(e), features moved by what was drawn for them.
+
+    Args:
+        h: features of a layer, (N, …).
+        e: a draw from N(μ, σ), in the shape of `h`.
+
+    Returns:
+        h⁺, in the shape of `h`.
+
+    >>> perturbed(torch.tensor([1.0]), torch.tensor([0.0]))
+    tensor([1.6931])
+    """
+    return h + F.softplus(e)
+
+
+def mixup(clean: Tensor, augmented: Tensor, mix: Tensor) -> Tensor:
+    """Eq. 11: λ·h + (1 − λ)·h⁺, for features and for labels alike.
+
+    Args:
+        clean: h or y, (N, …).
+        augmented: h⁺ or ỹ, in the shape of `clean`.
+        mix: λ of each sample, (N,). No sample's λ touches another sample.
+
+    Returns:
+        In the shape of `clean`.
+
+    >>> mixup(torch.tensor([[0.0], [0.0]]), torch.tensor([[1.0], [1.0]]), torch.tensor([0.25, 1.0]))
+    tensor([[0.7500],
+            [0.0000]])
+    """
+    share = mix.view(-1, *[1] * (clean.dim() - 1))
+    return share * clean + (1 - share) * augmented
+
+
+def smoothed_labels(labels: Tensor, classes: int, chance: Tensor, rho: float, void: int | None = None) -> Tensor:
+    """ỹ of Eq. 11 in expectation: with chance τ the true class has ρ and the others share the rest, else it has all.
+
+    The expectation over the lottery is linear in τ, so that a gradient reaches whatever predicts τ.
+
+    Args:
+        labels: classes as integers, (N,) or (N, H, W).
+        classes: how many there are, at least 2.
+        chance: τ of each sample, (N,).
+        rho: ρ, what the true class keeps.
+        void: the label of pixels that never count; they get no mass at all.
+
+    Returns:
+        (N, classes) or (N, classes, H, W).
+
+    >>> smoothed_labels(torch.tensor([1]), 3, torch.tensor([0.5]), rho=0.8)
+    tensor([[0.0500, 0.9000, 0.0500]])
+    """
+    hard = hard_labels(labels, classes, void)
+    others = (1 - rho) / (classes - 1)
+    smooth = hard * (rho - others) + others * hard.sum(1, keepdim=True)
+    return mixup(smooth, hard, chance)
+
+
+def hard_labels(labels: Tensor, classes: int, void: int | None = None) -> Tensor:
+    """y as a distribution: all mass on the true class, none anywhere where the label is void.
+
+    >>> hard_labels(torch.tensor([1]), 3)
+    tensor([[0., 1., 0.]])
+    """
+    counted = torch.ones_like(labels, dtype=torch.bool) if void is None else labels != void
+    one_hot = F.one_hot(labels.where(counted, 0), classes).movedim(-1, 1)
+    return one_hot.to(torch.get_default_dtype()) * counted.unsqueeze(1)
+
+
 def _squared_norm(difference: Tensor) -> Tensor:
     """‖·‖² of each sample: (N, …) → (N,)."""
     return difference.square().flatten(1).sum(1)

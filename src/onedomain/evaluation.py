@@ -6,22 +6,32 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
+import numpy as np
 import torch
 
 from onedomain.data.domain import Batch, Domain
 from onedomain.errors import OnedomainError, UserError
+from onedomain.uncertainty import Calibration, Predictive
 
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+FloatArray = np.ndarray[Any, np.dtype[np.floating[Any]]]
 CALIBRATION_BINS = 15
-METRICS = ("accuracy", "nll", "ece")
+SMALLEST = 1e-300  # of a probability whose logarithm is taken
+METRICS = ("accuracy", "nll", "ece", "brier", "error_auroc", "aurc", "domain_score", "flagged")
 
 
 @dataclass(frozen=True)
 class Scores:
-    """How well one domain is classified.
+    """How well one domain is classified, and how well the model knows it.
 
     `low` and `high` bound the accuracy with 95% confidence (Wilson's interval over images). `nll` is the mean
-    negative log-likelihood in nats, `ece` the expected calibration error over 15 bins of confidence.
+    negative log-likelihood in nats, `ece` the expected calibration error over 15 bins of confidence, `brier` the mean
+    squared distance of the probabilities from the truth. `error_auroc` is the chance that a wrong answer is more
+    uncertain (by entropy) than a right one: None if all are right or all wrong. `aurc` is the mean error over all
+    shares of answers kept, the most certain first. `domain_score` is the mean over images, `flagged` the share of
+    images called out of domain: None for a model without a calibration.
     """
 
     domain: str
@@ -32,6 +42,11 @@ class Scores:
     high: float
     nll: float
     ece: float
+    brier: float
+    error_auroc: float | None
+    aurc: float
+    domain_score: float | None = None
+    flagged: float | None = None
     note: str = ""
     fingerprint: str = ""
 
@@ -50,16 +65,31 @@ class Evaluation:
         return iter(self.scores)
 
     def average(self, metric: str = "accuracy") -> float:
-        """The plain mean of a metric over the unseen domains."""
+        """The plain mean of a metric over the unseen domains that have it; NaN if none has."""
         if not self.unseen:
             raise UserError("domains", "every one is seen", "at least one unseen domain")
-        return fmean(getattr(self.scores[name], metric) for name in self.unseen)
+        values = [getattr(self.scores[name], metric) for name in self.unseen]
+        known = [value for value in values if value is not None]
+        return fmean(known) if known else math.nan
+
+    def rank_correlation(self) -> float | None:
+        """Spearman's, over the unseen domains, between the domain score and the error: 1 if it ranks them as the
+        accuracy lost does. None with fewer than three domains, or where all score the same.
+        """
+        from scipy.stats import spearmanr
+
+        scored = [self.scores[name] for name in self.unseen if self.scores[name].domain_score is not None]
+        pairs = [(scores.domain_score, 1 - scores.accuracy) for scores in scored]
+        if len(pairs) < 3 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
+            return None
+        return float(spearmanr(*zip(*pairs, strict=True)).statistic)
 
 
 def score(
-    logits_of: Callable[[torch.Tensor], torch.Tensor],
+    predict: Callable[[torch.Tensor], Predictive],
     domain: Domain,
     *,
+    calibration: Calibration | None = None,
     device: torch.device | str = "cpu",
     batch_size: int = 250,
     each: Callable[[int], None] = lambda images: None,
@@ -67,28 +97,36 @@ def score(
     """Run over the whole domain once and count; `each` is told the number of images of every batch done."""
     from torchmetrics.classification import MulticlassCalibrationError
 
-    calibration = MulticlassCalibrationError(num_classes=len(domain.classes), n_bins=CALIBRATION_BINS, norm="l1")
-    correct = counted = 0
-    loss = 0.0
+    bins = MulticlassCalibrationError(num_classes=len(domain.classes), n_bins=CALIBRATION_BINS, norm="l1")
+    loss = brier = 0.0
+    rights, doubts, domain_scores = [], [], []
     for batch in batches_in_order(domain, batch_size, device):
-        logits = logits_of(batch.images)
-        labels = batch.labels
-        if logits.ndim > 2:  # one row a pixel
-            logits, labels = logits.movedim(1, -1).flatten(0, -2), labels.flatten()
+        predictive = predict(batch.images)
+        probabilities, doubt, labels = predictive.probabilities, predictive.entropy, batch.labels
+        if probabilities.ndim > 2:  # one row a pixel
+            probabilities = probabilities.movedim(1, -1).flatten(0, -2)
+            doubt, labels = doubt.flatten(), labels.flatten()
         if domain.void is not None:
-            logits, labels = logits[labels != domain.void], labels[labels != domain.void]
-        log_probabilities = logits.double().log_softmax(1)
-        loss -= log_probabilities.gather(1, labels[:, None]).sum().item()
-        correct += int((logits.argmax(1) == labels).sum())
-        counted += len(labels)
-        calibration.update(log_probabilities.exp().float().cpu(), labels.cpu())
+            counts = labels != domain.void
+            probabilities, doubt, labels = probabilities[counts], doubt[counts], labels[counts]
+        of_truth = probabilities.gather(1, labels[:, None])[:, 0]
+        loss -= of_truth.clamp(min=SMALLEST).log().sum().item()
+        brier += (probabilities.square().sum(1) - 2 * of_truth + 1).sum().item()
+        rights.append((probabilities.argmax(1) == labels).cpu().numpy())
+        doubts.append(doubt.cpu().numpy())
+        bins.update(probabilities.float().cpu(), labels.cpu())
+        if calibration is not None:
+            domain_scores.append(calibration.score(predictive).cpu().numpy())
         each(len(batch.images))
+    right, doubt_of_all = np.concatenate(rights), np.concatenate(doubts)
+    counted, correct = len(right), int(right.sum())
     if counted == 0:
         raise UserError(f"domain '{domain.name}' ({domain.split})", "every pixel is void", "at least one that counts")
-    if not math.isfinite(loss):
+    if not math.isfinite(loss + brier):
         raise OnedomainError(f"domain '{domain.name}' ({domain.split}): the network's outputs are not finite numbers")
     # Pixels of one image are not independent: for dense labels, too, the interval counts images.
     low, high = wilson_interval(correct / counted, len(domain))
+    scored = np.concatenate(domain_scores) if calibration is not None else None
     return Scores(
         domain=domain.name,
         split=domain.split,
@@ -97,10 +135,42 @@ def score(
         low=low,
         high=high,
         nll=loss / counted,
-        ece=float(calibration.compute()),
+        ece=float(bins.compute()),
+        brier=brier / counted,
+        error_auroc=error_auroc(right, doubt_of_all),
+        aurc=area_under_risk_coverage(right, doubt_of_all),
+        domain_score=None if scored is None else float(scored.mean()),
+        flagged=None if scored is None or calibration is None else float((scored > calibration.threshold).mean()),
         note=domain.note,
         fingerprint=domain.fingerprint,
     )
+
+
+def error_auroc(right: BoolArray, doubt: FloatArray) -> float | None:
+    """The chance that a wrong answer is more doubtful than a right one, ties counting half; None without both kinds.
+
+    >>> error_auroc(np.array([True, False, True]), np.array([0.1, 0.9, 0.2]))
+    1.0
+    """
+    from scipy.stats import rankdata
+
+    wrong = int((~right).sum())
+    if wrong in (0, len(right)):
+        return None
+    ranks = rankdata(doubt)
+    return float((ranks[~right].sum() - wrong * (wrong + 1) / 2) / (wrong * (len(right) - wrong)))
+
+
+def area_under_risk_coverage(right: BoolArray, doubt: FloatArray) -> float:
+    """The mean, over n = 1 … N, of the error among the n least doubtful answers; equally doubtful ones share theirs.
+
+    >>> round(area_under_risk_coverage(np.array([True, True, False]), np.array([0.1, 0.2, 0.9])), 4)
+    0.1111
+    """
+    _, group, size = np.unique(doubt, return_inverse=True, return_counts=True)
+    shared = np.bincount(group, weights=~right) / size  # the order inside a tie says nothing
+    errors = np.cumsum(shared[np.sort(group)])
+    return float((errors / np.arange(1, len(right) + 1)).mean())
 
 
 def batches_in_order(domain: Domain, batch_size: int, device: torch.device | str) -> Iterator[Batch]:

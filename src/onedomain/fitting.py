@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from onedomain.checkpoint import load_weights, save_weights
+from onedomain.checkpoint import load_checkpoint, load_weights
 from onedomain.data.domain import Domain
-from onedomain.data.own import as_domain
+from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
 from onedomain.files import read_json_lines, remove_leftovers
 from onedomain.manifest import (
@@ -28,8 +29,12 @@ from onedomain.manifest import (
 from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
-from onedomain.run import WEIGHTS, Run
+from onedomain.run import AUXILIARY, CALIBRATION, WEIGHTS, Run
 from onedomain.training import METRICS, private_randomness, seed_everything, train
+from onedomain.uncertainty import MOST_IMAGES, Calibration, Predictive, calibrate
+
+SET_ASIDE = 0.05  # share of the source that is held out when no held-out images are given
+FEWEST_TO_SET_ASIDE, MOST_SET_ASIDE = 200, 1000
 
 
 def fit(
@@ -45,6 +50,7 @@ def fit(
     out: str | Path | None = None,
     resume: bool = False,
     benchmark: str | None = None,
+    held_out: Any = None,
     progress: bool = True,
 ) -> Run:
     """Train `method` on `source` alone.
@@ -52,6 +58,10 @@ def fit(
     `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any
     `nn.Module` classifier (the paper's LeNet by default), whose layers `embedding` and `perturb` name.
     With `out` the run is kept in a folder, with checkpoints, and `resume=True` goes on from there.
+
+    `held_out` are further images of the source domain: never trained on, they tell how the source scores that
+    training has not seen, so that `out_of_domain` of a prediction means something. Without them 5% of the source (of
+    200 images or more, at most 1,000 of them) are set aside for that.
     """
     method = method_class(method)() if isinstance(method, str) else method
     if not isinstance(method, Method):
@@ -59,7 +69,14 @@ def fit(
     # A new object: the one given may be used for other runs, before and after.
     method = type(method)(**{**method.settings.model_dump(), **({} if steps is None else {"steps": steps})})
     seed = _checked_seed(seed)
-    domain = as_domain(source).require_every_class()
+    domain = as_domain(source)
+    if held_out is None:
+        domain, kept = _set_aside(domain, seed)
+    else:
+        kept = renamed(as_domain(held_out, "held out", "held out", domain.classes), "held out")
+        if kept.image_shape != domain.image_shape:
+            raise UserError("held_out", f"images are {kept.image_shape}", f"{domain.image_shape}, as the source")
+    domain = domain.require_every_class()
     if len(domain.classes) < 2:
         raise UserError("source", f"has the one class {domain.classes[0]}", "at least two classes")
     where = pick_device(device)
@@ -71,6 +88,7 @@ def fit(
     with private_randomness():
         seed_everything(seed, step=-1)  # a dataset may be random, and must look the same when the run is resumed
         named.check_fits(domain, where, method.settings.batch_size, method.needs_embedding)
+        method.build(_blank(domain.image_shape, where))
         manifest = describe_run(method, domain, seed, benchmark, where)
     if folder is not None:
         if resume and (folder / MANIFEST).exists():
@@ -83,9 +101,38 @@ def fit(
             refuse_used_folder(folder)
             begin_folder(folder, manifest)
     history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress)
+    run = Run(method, manifest, history, seconds, folder, _calibrated(method, domain, kept))
     if folder is not None:
-        save_weights(folder / WEIGHTS, named.module.state_dict())
-    return Run(method, manifest, history, seconds, folder)
+        run.save_model(folder)
+    return run
+
+
+def _set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
+    """The source without some of its images, chosen by seed, and these: to calibrate on, never to train on."""
+    count = min(MOST_SET_ASIDE, int(SET_ASIDE * len(domain)))
+    if len(domain) < FEWEST_TO_SET_ASIDE:
+        return domain, None
+    order = np.random.default_rng([seed, len(domain)]).permutation(len(domain))
+    kept, trained = np.sort(order[:count]), np.sort(order[count:])
+    if len(np.unique(domain.labels[trained])) < len(np.unique(domain.labels)):
+        return domain, None  # every image of a rare class is needed to learn it
+    return domain.subset(trained), domain.subset(kept, "held out")
+
+
+def _calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
+    def said(domain: Domain, draws: int | None) -> Iterator[Predictive]:
+        for start in range(0, min(len(domain), MOST_IMAGES), 250):
+            indices = range(start, min(start + 250, len(domain), MOST_IMAGES))
+            yield method.predictive(domain.batch(indices, method.device).images, draws=draws)
+
+    draws = None if method.auxiliary is None else 0  # (μ, σ) need no draw
+    return calibrate(said(source, 0), said(held_out or source, draws), held_out is not None)
+
+
+def _blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:
+    height, width, channels = image_shape
+    blank = torch.rand(3, channels, height, width, generator=torch.Generator().manual_seed(0))
+    return blank.to(device).contiguous(memory_format=torch.channels_last)
 
 
 def load(
@@ -110,15 +157,27 @@ def load(
         named = build_network(spec.name, len(manifest.source.classes), manifest.source.image_shape)
         named = replace(named, embedding=spec.embedding, perturb=spec.perturb)
     where = pick_device(device)
-    try:
-        named.module.load_state_dict(load_weights(path / WEIGHTS))
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(str(path / WEIGHTS), f"does not fit the network ({reason})") from None
+    _load_into(named.module, path / WEIGHTS)
     configured = (method or method_class(manifest.method))(**manifest.settings)
     configured.attach(named, where, manifest.seed, path)
+    with private_randomness():
+        configured.build(_blank(manifest.source.image_shape, where))
+    if configured.auxiliary is not None:
+        _load_into(configured.auxiliary, path / AUXILIARY)
     history = read_json_lines(path / METRICS, "step")
-    return Run(configured, manifest, history, max((row.get("seconds", 0.0) for row in history), default=0.0), path)
+    seconds = max((row.get("seconds", 0.0) for row in history), default=0.0)
+    calibration = None
+    if (path / CALIBRATION).exists():
+        calibration = Calibration(**load_checkpoint(path / CALIBRATION, where))
+    return Run(configured, manifest, history, seconds, path, calibration)
+
+
+def _load_into(module: nn.Module, path: Path) -> None:
+    try:
+        module.load_state_dict(load_weights(path))
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(str(path), f"does not fit the network ({reason})") from None
 
 
 def pick_device(device: str | torch.device | None) -> torch.device:

@@ -48,10 +48,13 @@ class MetaGradient(NamedTuple):
     source_loss: Tensor  # as source_loss returned it
     domain_losses: Tensor  # as domain_losses returned them, (K,)
 
-    def assign(self, network: nn.Module) -> None:
-        """Make this the `.grad` of the network's parameters, for an optimiser to step."""
+    def assign(self, network: nn.Module, prefix: str = "") -> None:
+        """Make this the `.grad` of the network's parameters, for an optimiser to step.
+
+        `prefix` stands before their names among the gradients, such as that of a module given as `also`.
+        """
         for name, parameter in network.named_parameters():
-            parameter.grad = self.gradients.get(name)
+            parameter.grad = self.gradients.get(prefix + name)
 
 
 def inner_step(
@@ -96,6 +99,7 @@ def meta_gradient(
     rate: float,
     inner_steps: int = 1,
     second_order: bool = True,
+    also: Mapping[str, Tensor] | None = None,
 ) -> MetaGradient:
     """Eq. 9: ∇θ[ L(θ; S) + Σₖ L(θ̂; S⁺ₖ) ], where θ̂ is θ after `inner_steps` of Eq. 8 on S.
 
@@ -111,9 +115,12 @@ def meta_gradient(
         rate: η of the inner steps.
         inner_steps: how many gradient steps lead from θ to θ̂, at least 1, all on the same source batch.
         second_order: False leaves the Hessian out: the gradient at θ̂ counts as the gradient at θ.
+        also: tensors beside θ that the meta-test depends on directly; their gradients are taken along. It is read
+            after the meta-test: `source_loss` may make them.
 
     Returns:
-        The gradient of each parameter, and the losses. Random layers (dropout) draw anew in each pass.
+        The gradient of each parameter by its name, those of `also` by theirs, and the losses.
+        Random layers (dropout) draw anew in each pass.
 
     >>> network = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.constant_(network.weight, 1.0)
@@ -141,12 +148,15 @@ def meta_gradient(
         path.append(Model(network, theta_hat, spare_buffers))
 
     meta_test = domain_losses(path[-1])
-    meta: Sequence[Tensor] = _gradient(meta_test, path[-1].params.values())
+    beside = dict(also or {})
+    both = _gradient(meta_test, [*path[-1].params.values(), *beside.values()])
+    meta, direct = both[: len(theta)], both[len(theta) :]
     if second_order:
         for here, gradient in zip(reversed(path[:-1]), reversed(inner_gradients), strict=True):
             curvature = _hessian_vector(gradient, here.params.values(), meta)
             meta = [torch.sub(m, c, alpha=rate) for m, c in zip(meta, curvature, strict=True)]
     total = {name: m + g.detach() for name, m, g in zip(theta, meta, inner_gradients[0], strict=True)}
+    total.update(zip(beside, direct, strict=True))
     return MetaGradient(total, losses[0].detach(), meta_test.detach())
 
 

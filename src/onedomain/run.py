@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from onedomain._version import __version__
-from onedomain.checkpoint import save_weights
+from onedomain.checkpoint import save_checkpoint, save_weights
 from onedomain.data.domain import Domain, IntArray
 from onedomain.data.own import as_domain, as_images, renamed
 from onedomain.errors import UserError
@@ -28,8 +28,12 @@ from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork
 from onedomain.progress import progress as show_progress
 from onedomain.training import METRICS
+from onedomain.uncertainty import Calibration
 
 WEIGHTS = "model.safetensors"
+AUXILIARY = "auxiliary.safetensors"  # what was learned beside the network, such as φ
+CALIBRATION = "calibration.safetensors"
+ALL_UNSEEN = "all unseen"  # stands for a domain in records of what takes several domains
 RESULTS = "results.jsonl"
 
 
@@ -37,14 +41,20 @@ RESULTS = "results.jsonl"
 class Predictions:
     """What a model says of images: a class each, the probability of every class, and its uncertainty.
 
-    `uncertainty` is the entropy of the probabilities, in nats: 0 when certain, log(classes) when clueless.
-    For dense outputs `labels` and `uncertainty` are maps (N, H, W), `probabilities` (N, C, H, W).
+    `probabilities` are the mean over the model's Monte-Carlo draws, if it has any, and `labels` their largest.
+    `uncertainty` is their entropy, in nats: 0 when certain, log(classes) when clueless. `mutual_information` is the
+    part of it that the draws disagree about. `domain_score` says how unlike the source an image is, and
+    `out_of_domain` whether 95% of held-out source images score lower; both are None for a run without a calibration.
+    For dense outputs `labels`, `uncertainty` and `mutual_information` are maps (N, H, W), `probabilities` (N, C, H, W).
     """
 
     labels: IntArray
     probabilities: np.ndarray
     uncertainty: np.ndarray
     classes: tuple[str, ...]
+    mutual_information: np.ndarray
+    domain_score: np.ndarray | None = None
+    out_of_domain: np.ndarray | None = None
 
     @property
     def names(self) -> list[str]:
@@ -60,6 +70,7 @@ class Run:
     history: list[dict[str, Any]] = field(default_factory=list, repr=False)
     seconds: float = 0.0
     folder: Path | None = None
+    calibration: Calibration | None = field(default=None, repr=False)
 
     @property
     def network(self) -> NamedNetwork:
@@ -68,11 +79,6 @@ class Run:
     @property
     def classes(self) -> tuple[str, ...]:
         return self.manifest.source.classes
-
-    def logits(self, images: torch.Tensor) -> torch.Tensor:
-        self.network.module.eval()
-        with torch.inference_mode():
-            return self.network(images)
 
     def evaluate(
         self,
@@ -103,7 +109,14 @@ class Run:
                 update(done, {})
 
             for name, domain in checked.items():
-                scores[name] = score(self.logits, domain, device=self.method.device, batch_size=batch_size, each=each)
+                scores[name] = score(
+                    self.method.predictive,
+                    domain,
+                    calibration=self.calibration,
+                    device=self.method.device,
+                    batch_size=batch_size,
+                    each=each,
+                )
         return Evaluation(scores, tuple(name for name in scores if name not in seen))
 
     def predict(self, images: Any, *, batch_size: int = 250) -> Predictions:
@@ -112,12 +125,17 @@ class Run:
         _, height, width, channels = array.shape
         unlabelled = Domain("images", "predict", array, np.zeros(len(array), np.int64), self.classes)
         self._check_images("images", (height, width, channels), unlabelled.value_range)
-        parts = []
+        columns: list[tuple[torch.Tensor, ...]] = []
         for batch in batches_in_order(unlabelled, batch_size, self.method.device):
-            parts.append(self.logits(batch.images).double().softmax(1).cpu())
-        probabilities = torch.cat(parts)
-        entropy = torch.special.entr(probabilities).sum(1)
-        return Predictions(probabilities.argmax(1).numpy(), probabilities.numpy(), entropy.numpy(), self.classes)
+            said = self.method.predictive(batch.images)
+            score = () if self.calibration is None else (self.calibration.score(said),)
+            columns.append((said.probabilities, said.entropy, said.mutual_information, *score))
+        joined = [torch.cat(column).cpu().numpy() for column in zip(*columns, strict=True)]
+        probabilities, uncertainty, mutual_information = joined[:3]
+        scored = joined[3] if self.calibration is not None else None
+        flags = None if scored is None or self.calibration is None else scored > self.calibration.threshold
+        labels = probabilities.argmax(1)
+        return Predictions(labels, probabilities, uncertainty, self.classes, mutual_information, scored, flags)
 
     def save(self, folder: str | Path) -> Path:
         """Write the run folder; the weights as safetensors, readable by any other tool."""
@@ -125,9 +143,17 @@ class Run:
         refuse_used_folder(path)
         begin_folder(path, self.manifest)
         write_atomically(path / METRICS, to_json_lines(self.history))
-        save_weights(path / WEIGHTS, self.network.module.state_dict())
+        self.save_model(path)
         self.folder = path
         return path
+
+    def save_model(self, folder: Path) -> None:
+        """What is needed to use the run: what is beside the network first, so that weights mean a finished run."""
+        if self.calibration is not None:
+            save_checkpoint(folder / CALIBRATION, self.calibration.state_dict())
+        if self.method.auxiliary is not None:
+            save_weights(folder / AUXILIARY, self.method.auxiliary.state_dict())
+        save_weights(folder / WEIGHTS, self.network.module.state_dict())
 
     def records(self, evaluation: Evaluation, benchmark: str | None = None) -> list[dict[str, Any]]:
         """One record a domain and metric, each with all that a table must say of it.
@@ -144,6 +170,7 @@ class Run:
             "settings": self.manifest.settings,
             "source": self.manifest.source.fingerprint,
             "parameters": self.network.parameter_count,
+            "training_parameters": self.method.training_parameters,
             "train_seconds": round(self.seconds, 1),
             "peak_memory_mb": max((row.get("memory_mb", 0) for row in self.history), default=0),
             "device": self.manifest.environment.device,
@@ -159,10 +186,17 @@ class Run:
                     "unseen": name in evaluation.unseen,
                     "metric": metric,
                 }
-                row |= {"value": getattr(scores, metric), "count": scores.count, "note": scores.note}
+                value = getattr(scores, metric)
+                if value is None:
+                    continue
+                row |= {"value": value, "count": scores.count, "note": scores.note}
                 if metric == "accuracy":
                     row |= {"low": scores.low, "high": scores.high}
                 rows.append(row | {"data": scores.fingerprint} | common)
+        correlation = evaluation.rank_correlation()
+        if correlation is not None:
+            row = {"domain": ALL_UNSEEN, "split": "test", "unseen": False, "metric": "rank_correlation"}
+            rows.append(row | {"value": correlation, "count": len(evaluation.unseen)} | common)
         for measured in self.history:
             if "domain" in measured:
                 rows += [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -31,11 +32,12 @@ def _console() -> Console:
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
-    """The first column is a name, the others are right-aligned numbers or, last, a text."""
+    """The first column is a name, folded if it is too long; the others are right-aligned numbers or, last, a text."""
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
         last = place == len(columns) - 1 and not column
-        table.add_column(column, justify="left" if place == 0 or last else "right", no_wrap=not last)
+        left = place == 0 or last
+        table.add_column(column, justify="left" if left else "right", no_wrap=not left, overflow="fold")
     return table
 
 
@@ -65,6 +67,29 @@ def show_evaluation(run: Run, evaluation: Evaluation) -> None:
     nll = f"{average['nll']:.3f}"
     table.add_row(label, "", percent(average["accuracy"]), "", nll, percent(average["ece"]), "", style="bold")
     _console().print(table)
+    show_uncertainty(evaluation)
+
+
+def show_uncertainty(evaluation: Evaluation) -> None:
+    """How well the model knows what it does not know, domain by domain."""
+    table = _table("domain", "Brier", "error AUROC", "AURC", "domain score", "flagged %", title="Uncertainty")
+    for name in [*evaluation.scores, None]:
+        values = {
+            metric: evaluation.average(metric) if name is None else getattr(evaluation[name], metric)
+            for metric in ("brier", "error_auroc", "aurc", "domain_score", "flagged")
+        }
+        cells = [
+            "–" if value is None or math.isnan(value) else percent(value) if metric == "flagged" else f"{value:.3f}"
+            for metric, value in values.items()
+        ]
+        if name is None:
+            table.add_section()
+        table.add_row(name or "average unseen", *cells, style="bold" if name is None else None)
+    console = _console()
+    console.print(table)
+    correlation = evaluation.rank_correlation()
+    if correlation is not None:
+        console.print(f"Rank correlation of domain score and accuracy lost, unseen domains: {correlation:.2f}")
 
 
 def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
@@ -100,30 +125,40 @@ def evaluation_as_json(
         "domains": {
             name: {**asdict(scores), "unseen": name in evaluation.unseen} for name, scores in evaluation.scores.items()
         },
-        "average": {metric: evaluation.average(metric) for metric in METRICS},
+        "average": {
+            metric: None if math.isnan(evaluation.average(metric)) else evaluation.average(metric) for metric in METRICS
+        },
+        "rank_correlation": evaluation.rank_correlation(),
         "missing": list(missing),
     }
 
 
 def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[dict[str, Any]]:
-    return [
-        {
-            "file": file,
-            "label": predictions.classes[label],
-            "probability": float(probabilities[label]),
-            "uncertainty": float(uncertainty),
-            "probabilities": dict(zip(predictions.classes, map(float, probabilities), strict=True)),
-        }
-        for file, label, probabilities, uncertainty in zip(
-            files, predictions.labels, predictions.probabilities, predictions.uncertainty, strict=True
+    rows = []
+    for place, file in enumerate(files):
+        label, probabilities = predictions.labels[place], predictions.probabilities[place]
+        scores, flags = predictions.domain_score, predictions.out_of_domain
+        rows.append(
+            {
+                "file": file,
+                "label": predictions.classes[label],
+                "probability": float(probabilities[label]),
+                "uncertainty": float(predictions.uncertainty[place]),
+                "mutual_information": float(predictions.mutual_information[place]),
+                "domain_score": None if scores is None else float(scores[place]),
+                "out_of_domain": None if flags is None else bool(flags[place]),
+                "probabilities": dict(zip(predictions.classes, map(float, probabilities), strict=True)),
+            }
         )
-    ]
+    return rows
 
 
 def show_predictions(files: Sequence[str], predictions: Predictions) -> None:
-    table = _table("image", "label", "probability %", "entropy (nats)")
+    table = _table("image", "label", "probability %", "entropy (nats)", "domain score", "out of domain")
     for row in predictions_as_json(files, predictions):
-        table.add_row(row["file"], row["label"], percent(row["probability"]), f"{row['uncertainty']:.3f}")
+        score = "–" if row["domain_score"] is None else f"{row['domain_score']:.2f}"
+        flag = {None: "–", True: "yes", False: "no"}[row["out_of_domain"]]
+        table.add_row(row["file"], row["label"], percent(row["probability"]), f"{row['uncertainty']:.3f}", score, flag)
     _console().print(table)
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from onedomain.benchmarks import find_benchmark
 from onedomain.data import digits_lite
-from onedomain.data.shifted import SHIFTS, shifted
+from onedomain.data.shifted import SEVERITIES, SHIFTS, graded, shifted
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +42,13 @@ def test_the_images_are_neither_trained_on_nor_a_target(real_data):
     assert len(held_out) == 2000
     assert np.mean([image.tobytes() in trained for image in held_out.images]) == 0
     assert not set(benchmark.targets) & set(find_benchmark("digits").targets)
+
+
+def test_severities_lead_step_by_step_from_the_source_to_the_shift(digits):
+    some = digits.subset(np.arange(0, 200, 5))
+    for name in SHIFTS:
+        end = shifted(some, name)
+        ways = [np.abs(graded(digits, name, s).images.astype(int) - some.images).mean() for s in SEVERITIES]
+        assert all(near < far for near, far in pairwise(ways))
+        assert np.array_equal(graded(digits, name, 5).images, end.images)
+    assert graded(digits, "noisy", 3).name == "noisy-3"

@@ -44,6 +44,7 @@ def begun(module, embedding, source, folder=None, **settings):
     method = SDG(**{**QUICK, **settings})
     method.attach(own_network(module, embedding=embedding), CPU, seed=1, folder=folder)
     torch.manual_seed(0)
+    method.build(source.batch([0]).images)
     method.begin(source)
     return method
 

@@ -28,6 +28,20 @@ class Images(Protocol):
     def __getitem__(self, indices: Any, /) -> np.ndarray: ...
 
 
+class Chosen:
+    """Some of other images, looked up when asked for."""
+
+    def __init__(self, images: Images, chosen: IntArray) -> None:
+        self.images, self.chosen = images, chosen
+        self.shape = (len(chosen), *images.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def __getitem__(self, indices: Any, /) -> np.ndarray:
+        return self.images[self.chosen[indices]]
+
+
 class Batch(NamedTuple):
     images: torch.Tensor  # (n, channels, height, width), float32
     labels: torch.Tensor  # (n,) or (n, height, width), int64
@@ -105,9 +119,11 @@ class Domain:
         return Batch(images, torch.from_numpy(self.labels[index]).to(device))
 
     def subset(self, indices: Sequence[int] | IntArray, split: str | None = None) -> Domain:
-        """The images at `indices`, read into memory, as a domain of their own."""
+        """The images at `indices` as a domain of their own; images that are read as needed stay so."""
         index = np.asarray(indices)
-        return replace(self, images=self.images[index], labels=self.labels[index], split=split or self.split)
+        in_memory = isinstance(self.images, np.ndarray) and not isinstance(self.images, np.memmap)
+        images = self.images[index] if in_memory else Chosen(self.images, index)
+        return replace(self, images=images, labels=self.labels[index], split=split or self.split)
 
     def require_every_class(self) -> Domain:
         """Refuse a class without a single image: a model cannot learn what it never sees."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[np.floating[Any]]]  # images (N, H, W, C) from 0 to 1
 Shift = Callable[[Array, np.random.Generator], Array]
+SEVERITIES = (1, 2, 3, 4, 5)
 
 
 def shifted(domain: Domain, name: str, seed: int = 0) -> Domain:
@@ -26,6 +27,17 @@ def shifted(domain: Domain, name: str, seed: int = 0) -> Domain:
     moved = np.clip(SHIFTS[name](images, rng), 0, 1)
     pixels = (255 * moved).round().astype(np.uint8)
     return Domain(name, domain.split, pixels, domain.labels, domain.classes, domain.void, note="generated")
+
+
+def graded(domain: Domain, name: str, severity: int) -> Domain:
+    """Every fifth image of `domain`, carried a part of the way to the shift called `name`: 1 (a little) to 5 (all)."""
+    from onedomain.data.domain import Domain
+
+    some = domain.subset(np.arange(0, len(domain), 5))
+    start = np.asarray(some.images[np.arange(len(some))], np.float32)
+    end = np.asarray(shifted(some, name).images[np.arange(len(some))], np.float32)
+    pixels = (start + severity / SEVERITIES[-1] * (end - start)).round().astype(np.uint8)
+    return Domain(f"{name}-{severity}", some.split, pixels, some.labels, some.classes, some.void, note="generated")
 
 
 def inverted(images: Array, rng: np.random.Generator) -> Array:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from torch import nn
 
 from onedomain.data.domain import Batch, Domain
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings, parse_settings
+from onedomain.uncertainty import Predictive
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,13 @@ class Method(ABC):
     summary: ClassVar[str]  # one line for `onedomain methods`
     citation: ClassVar[str]
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
+    auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ
 
     network: NamedNetwork
     device: torch.device
     seed: int
     folder: Path | None
+    image_shape: tuple[int, int, int]  # channels, height, width
 
     def __init__(self, **settings: Any) -> None:
         self.settings = parse_settings(self.Settings, settings)
@@ -65,6 +69,23 @@ class Method(ABC):
         for parameter in network.module.parameters():
             if parameter.ndim == 4:
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+
+    def build(self, images: torch.Tensor) -> None:
+        """Make what depends on the images' shape and the attached network, such as `auxiliary`."""
+        channels, height, width = images.shape[1:]
+        self.image_shape = (channels, height, width)
+
+    @property
+    def training_parameters(self) -> int:
+        """How many parameters are trained, those beside the network included."""
+        beside = 0 if self.auxiliary is None else sum(parameter.numel() for parameter in self.auxiliary.parameters())
+        return self.network.parameter_count + beside
+
+    @torch.no_grad()
+    def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
+        """What a trained network says of images, by as many Monte-Carlo draws as the settings say, or as given."""
+        self.network.module.eval()
+        return Predictive(self.network(images).double().softmax(1)[None])
 
     @abstractmethod
     def begin(self, source: Domain) -> None:
@@ -91,6 +112,6 @@ class Method(ABC):
         """Go back to a saved state; called after `begin`."""
 
 
-def adam(network: NamedNetwork, learning_rate: float) -> torch.optim.Adam:
+def adam(module: nn.Module, learning_rate: float) -> torch.optim.Adam:
     """Adam in its fused form: on a CPU the plain one takes longer than the LeNet's forward pass."""
-    return torch.optim.Adam(network.module.parameters(), lr=learning_rate, fused=True)
+    return torch.optim.Adam(module.parameters(), lr=learning_rate, fused=True)

@@ -19,7 +19,7 @@ class ERM(Method):
 
     def begin(self, source: Domain) -> None:
         self.void = source.void
-        self.optimiser = adam(self.network, self.settings.learning_rate)
+        self.optimiser = adam(self.network.module, self.settings.learning_rate)
 
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:
         loss = task_loss(self.network(batch.images), batch.labels, self.void).mean()

@@ -18,7 +18,7 @@ from onedomain.meta import Model, batch_losses, meta_gradient
 from onedomain.methods.base import Method, Part, adam
 from onedomain.settings import Settings
 from onedomain.transport import wasserstein
-from onedomain.wae import ConvAutoEncoder, DenseAutoEncoder, WAESettings, WAETraining
+from onedomain.wae import AutoEncoder, ConvAutoEncoder, DenseAutoEncoder, WAESettings, WAETraining
 
 ASCENT_BATCH = 100  # a matter of speed alone: each image climbs by itself
 TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on
@@ -35,9 +35,7 @@ class SDGSettings(Settings):
         description="L_relax: input is Eq. 7, ‖x⁺−V(x⁺)‖²; reconstruction is ‖V(x)−V(x⁺)‖², as released",
     )
     range_margin: float = Field(2.0, ge=0, description="how far x⁺ may leave the image range, in widths of that range")
-    ascent_rate: float = Field(
-        1 / 8, gt=0, description="γ of Eq. 4, per sample (released code: 1/32; ours is measured)"
-    )
+    ascent_rate: float = Field(1 / 32, gt=0, description="γ of Eq. 4, per sample (released code: 1 on the mean of 32)")
     ascent_steps: int = Field(25, ge=1, description="T_adv of Eq. 4 (released code: 25)")
     domain_size: int = Field(5_000, ge=1, description="images of an augmented domain, at most as many as there are")
     warm_up: int = Field(100, ge=0, description="steps before the first domain is made (released code: 99)")
@@ -68,13 +66,21 @@ class SDG(Method):
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Zhao, Peng, CVPR 2020"
 
+    @property
+    def training_parameters(self) -> int:
+        if self.settings.beta == 0:
+            return self.network.parameter_count
+        with torch.device("meta"):
+            v = self._new_auto_encoder()
+        return self.network.parameter_count + sum(parameter.numel() for parameter in v.parameters())
+
     def begin(self, source: Domain) -> None:
         self.source = source
         self.low, self.high = source.value_range
         self.augmented: list[Domain] = []
         self.wae: WAETraining | None = None  # V, while the next domain is being made
         self.making: AugmentedDomain | None = None  # the next domain
-        self.optimiser = adam(self.network, self.settings.learning_rate)
+        self.optimiser = adam(self.network.module, self.settings.learning_rate)
 
     def prepare(self, step: int) -> Iterator[Part]:
         """Algorithm 1, lines 1 to 3: make S⁺ₖ, if it is due, with V re-trained on S⁺ₖ₋₁ (on S for the first)."""
@@ -189,8 +195,6 @@ class SDG(Method):
         )
 
     def _new_wae(self) -> WAETraining:
-        kind = DenseAutoEncoder if self.settings.auto_encoder == "dense" else ConvAutoEncoder
-        height, width, channels = self.source.image_shape
         settings = WAESettings(
             prior=self.settings.prior,
             weight=self.settings.prior_weight,
@@ -199,8 +203,12 @@ class SDG(Method):
             batch_size=self.settings.batch_size,
         )
         learned = self.augmented[-1] if self.augmented else self.source
-        auto_encoder = kind((channels, height, width)).to(self.device)
+        auto_encoder = self._new_auto_encoder().to(self.device)
         return WAETraining(auto_encoder, _UnitImages(self, learned), settings, seed=self.seed)
+
+    def _new_auto_encoder(self) -> AutoEncoder:
+        kind = DenseAutoEncoder if self.settings.auto_encoder == "dense" else ConvAutoEncoder
+        return kind(self.image_shape)
 
     def _to_unit(self, images: torch.Tensor) -> torch.Tensor:
         """The image range seen as 0 to 1, which is what V can draw."""

@@ -1,0 +1,330 @@
+"""Uncertain SDG: learned feature perturbation and mixup as the domains of the meta-test (Algorithm 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from pydantic import Field, model_validator
+
+from onedomain.data.domain import Batch, Domain
+from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
+from onedomain.meta import Model, batch_losses, meta_gradient
+from onedomain.methods.base import Method, Part, adam
+from onedomain.perturb import Noise, Perturbation, added, can_expand, watched
+from onedomain.settings import Settings
+from onedomain.uncertainty import Predictive
+
+LARGEST_PASS = 500  # images times draws at once: a matter of memory alone
+
+
+class UncertainSDGSettings(Settings):
+    """α weighs a mean over features, as in SDG."""
+
+    steps: int = Field(6_000, ge=1, le=10**9, description="training steps (released code: 6,000)")
+    domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain a step (released code: 10)")
+    alpha: float = Field(1.0, ge=0, description="α, weight of L_const while φ climbs")
+    perturbed_weight: float = Field(1.0, ge=0, description="weight of the loss on perturbed features, hard labels")
+    mixup_weight: float = Field(
+        0.01, ge=0, description="weight of the loss on mixed features and labels; 0 is the ablation (released: 0.01)"
+    )
+    adversary: Literal["throughout", "burst", "alternate", "none"] = Field(
+        "throughout",
+        description="when φ climbs L_task − α·L_const; in the other steps it is trained along with θ; none: ablation",
+    )
+    adversary_rate: float = Field(
+        1e-3, gt=0, description="Adam's rate of φ's ascent, by fan-in for weights (released code: plain gradient, 1)"
+    )
+    burst_steps: int = Field(20, ge=1, description="steps of a burst, after the warm-up (released code: 20)")
+    burst_updates: int = Field(30, ge=1, description="ascent updates in each step of a burst (released code: 30)")
+    uncertainty: bool = Field(True, description="learned (μ, σ) and mixing; false is the ablation: e ~ N(0, I)")
+    rho: float = Field(0.9, gt=0, lt=1, description="ρ, what a smoothed label leaves the true class (released: 0.9)")
+    warm_up: int = Field(100, ge=0, description="steps before the first perturbation (released code: 100)")
+    second_order: bool = Field(True, description="exact gradient through the inner step; false leaves out curvature")
+    inner_rate: float = Field(1e-4, gt=0, description="η of Eq. 8 (released code: 1e-4)")
+    inner_steps: int = Field(1, ge=1, description="gradient steps of the meta-train (paper: one or more)")
+    prediction_draws: int = Field(5, ge=0, description="Monte-Carlo draws of a prediction; 0: none, the plain network")
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> UncertainSDGSettings:
+        if self.perturbed_weight == 0 and self.mixup_weight == 0:
+            raise ValueError("perturbed_weight and mixup_weight not both 0")
+        return self
+
+
+class UncertainSDG(Method):
+    """Single domain generalization by learned, uncertainty-guided feature perturbation and mixup.
+
+    φp gives the noise of named layers from their inputs, φm how noise and labels are mixed. Every step trains on
+    the source and is tested, one gradient step ahead, on K perturbed domains; φ makes them harder.
+    """
+
+    Settings = UncertainSDGSettings
+    settings: UncertainSDGSettings
+    summary = "Learned feature noise and mixup as the meta-test of meta-learning; tells how unsure it is of a domain."
+    needs_embedding = True
+    citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Peng, CVPR 2021"
+
+    def build(self, images: torch.Tensor) -> None:
+        super().build(images)
+        self.auxiliary = self.phi = Perturbation(self.network, images)
+        self.expand = can_expand(self.network, images)
+
+    def begin(self, source: Domain) -> None:
+        self.source = source
+        self.at = 0  # the step that comes next
+        self.optimiser = adam(self.network.module, self.settings.learning_rate)
+        self.phi_optimiser = adam(self.phi, self.settings.learning_rate)
+        # Plain ascent stands still as soon as θ fits, when the gradient is small; Adam's steps keep their size.
+        self.climber = torch.optim.Adam(_by_fan_in(self.phi, self.settings.adversary_rate), fused=True, maximize=True)
+
+    def prepare(self, step: int) -> Iterator[Part]:
+        self.at = step
+        yield from ()
+
+    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """Algorithm 2: meta-train on S, meta-test on K perturbed and mixed domains, meta-update of θ and φ."""
+        module, losses_of = self.network.module, partial(batch_losses, loss=partial(task_loss, void=self.source.void))
+        if self.at < self.settings.warm_up:
+            loss = losses_of(Model(module, {}, {}), [batch])[0]
+            self.optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimiser.step()
+            return {"loss": loss.detach(), "source": loss.detach()}
+
+        if self._bursts:
+            self._climb_alone(batch)
+        at_theta: list[tuple[torch.Tensor, Noise, Made]] = []  # z, what φ says of S, and what it makes of it
+        cut: list[Made] = []  # the same, as leaves: everything on the way back to φ is passed only once
+        pull: list[torch.Tensor] = []  # gradients of α·L_const by what φ made
+
+        def source_loss(model: Model) -> torch.Tensor:
+            with watched(self.network) as seen:
+                losses = losses_of(model, [batch])
+            if not at_theta:  # of several inner steps the first one, at θ: (μ, σ) = φp(S, θ)
+                noise = self._noise(seen.inputs)
+                at_theta.append((seen.z.detach(), noise, self._make(batch, noise)))
+                cut.append(at_theta[0][2].cut())
+                also.update(cut[0].parts)
+            return losses
+
+        def domain_losses(model: Model) -> torch.Tensor:
+            losses, distances = self._meta_test(model, batch, cut[0], at_theta[0][0])
+            if self._climbs and self.settings.alpha > 0 and cut[0].parts:
+                total = self.settings.alpha * distances.sum()
+                pull.extend(_gradients([total], cut[0].parts.values(), retain_graph=True))
+            return losses
+
+        also: dict[str, torch.Tensor] = {}
+        meta = meta_gradient(
+            module,
+            source_loss,
+            domain_losses,
+            rate=self.settings.inner_rate,
+            inner_steps=self.settings.inner_steps,
+            second_order=self.settings.second_order,
+            also=also,
+        )
+        meta.assign(module)
+        self.optimiser.step()
+        _, noise, made = at_theta[0]
+        if self.settings.uncertainty:
+            towards = [meta.gradients[name] for name in made.parts]
+            if pull:
+                towards = [task - constraint for task, constraint in zip(towards, pull, strict=True)]
+            gradients = _gradients(made.parts.values(), self.phi.parameters(), towards)
+            for parameter, gradient in zip(self.phi.parameters(), gradients, strict=True):
+                parameter.grad = gradient
+            (self.climber if self._climbs else self.phi_optimiser).step()
+        losses = torch.cat([meta.source_loss, meta.domain_losses])
+        return {
+            "loss": losses.sum(),
+            "source": losses[0],
+            "augmented": losses[1:].mean(),
+            "perturbation": torch.stack([offset.mean() for offset in cut[0].offsets]).mean().detach(),
+            "sigma": torch.stack([sigma.detach().mean() for sigma in noise.sigma]).mean(),
+            "smoothness": 1 - cut[0].labels[-1].detach().amax(2).mean(),
+            "tau": noise.tau.detach().mean(),
+            "mix": (noise.a / (noise.a + noise.b)).detach().mean(),
+        }
+
+    @torch.no_grad()
+    def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
+        """One plain pass gives (μ, σ) of every layer; the draws share what lies before the noise, in one batch.
+
+        An image's prediction does not depend on the others: all have the same standard normal draws.
+        """
+        count = self.settings.prediction_draws if draws is None else draws
+        self.network.module.eval()
+        chunks = [self._predictive(part, count) for part in torch.split(images, max(1, LARGEST_PASS // max(1, count)))]
+        statistics = [each.statistics for each in chunks if each.statistics is not None]
+        return Predictive(torch.cat([each.draws for each in chunks], 1), torch.cat(statistics))
+
+    def _predictive(self, images: torch.Tensor, count: int) -> Predictive:
+        with watched(self.network) as seen:
+            plain = self.network(images).double().softmax(1)
+        noise = self._noise(seen.inputs)
+        statistics = torch.cat([_channel_means(each) for each in (*noise.mu, *noise.sigma)], 1)
+        if count == 0:
+            return Predictive(plain[None], statistics)
+        share = torch.ones(1, count, len(images), device=images.device)
+        given = images if self.expand else images.repeat(count, 1, 1, 1)
+        with added(self.network, noise.draw_alike(count, self.seed), share):
+            sampled = self.network(given).double().softmax(1)
+        return Predictive(sampled.view(count, len(images), *sampled.shape[1:]), statistics)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "network": self.network.module.state_dict(),
+            "phi": self.phi.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "phi_optimiser": self.phi_optimiser.state_dict(),
+            "climber": self.climber.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.network.module.load_state_dict(state["network"])
+        self.phi.load_state_dict(state["phi"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.phi_optimiser.load_state_dict(state["phi_optimiser"])
+        self.climber.load_state_dict(state["climber"])
+
+    @property
+    def _bursts(self) -> bool:
+        ended = self.settings.warm_up + self.settings.burst_steps
+        return self.settings.adversary == "burst" and self.settings.uncertainty and self.at < ended
+
+    @property
+    def _climbs(self) -> bool:
+        """Whether φ climbs in this step's meta-update, or comes down along with θ."""
+        if self.settings.adversary == "alternate":
+            return (self.at - self.settings.warm_up) % 2 == 0
+        return self.settings.adversary == "throughout"
+
+    def _noise(self, inputs: list[torch.Tensor]) -> Noise:
+        noise: Noise = self.phi(inputs)
+        if self.settings.uncertainty:
+            return noise
+        ones = torch.ones_like(noise.tau)
+        mu = [torch.zeros_like(each) for each in noise.mu]
+        return Noise(mu, [torch.ones_like(each) for each in mu], ones, ones, 0.5 * ones)
+
+    def _climb_alone(self, batch: Batch) -> None:
+        """A burst: φ climbs L_task − α·L_const on this batch many times, θ and its statistics stay as they are."""
+        module = self.network.module
+        spare = {name: buffer.clone() for name, buffer in module.named_buffers()}
+        model = Model(module, {name: p.detach() for name, p in module.named_parameters()}, spare)
+        with torch.no_grad(), watched(self.network) as seen:
+            model(batch.images)
+        for _ in range(self.settings.burst_updates):
+            made = self._make(batch, self._noise(seen.inputs))
+            losses, distances = self._meta_test(model, batch, made, seen.z)
+            objective = losses.sum() - self.settings.alpha * distances.sum()
+            self.climber.zero_grad()
+            objective.backward()  # type: ignore[no-untyped-call]
+            self.climber.step()
+
+    def _make(self, batch: Batch, noise: Noise) -> Made:
+        """Eq. 10 and 11: K domains of perturbed samples with their own labels, and of mixed ones with mixed labels.
+
+        Both kinds share their draws of e.
+        """
+        settings, void = self.settings, self.source.void
+        classes, k = len(self.source.classes), self.settings.domains
+        hard = hard_labels(batch.labels, classes, void)
+        weights, shares, labels = [], [], []
+        if settings.perturbed_weight > 0:
+            weights.append(settings.perturbed_weight)
+            shares.append(torch.ones(k, len(hard), device=hard.device))
+            labels.append(hard.expand(k, *hard.shape))
+        if settings.mixup_weight > 0:
+            mix = noise.draw_mix(k)
+            smooth = smoothed_labels(batch.labels, classes, noise.tau, settings.rho, void)
+            weights.append(settings.mixup_weight)
+            shares.append(1 - mix)
+            labels.append(torch.stack([mixup(hard, smooth, each) for each in mix]))
+        return Made(noise.draw(k), torch.stack(shares), torch.stack(labels), torch.tensor(weights, device=hard.device))
+
+    def _meta_test(self, model: Model, batch: Batch, made: Made, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The loss on each of K domains, and how far each carries z (L_const, Eq. 5, as a mean over features).
+
+        All of them are one batch, unless the network has BatchNorm in train mode: then each domain is one.
+        """
+        kinds, k, size = made.share.shape
+
+        def passed(offsets: list[torch.Tensor], share: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            copies = 1 if self.expand else share.shape[0] * share.shape[1]
+            with added(self.network, offsets, share), watched(self.network) as seen:
+                logits = model(batch.images.repeat(copies, 1, 1, 1) if copies > 1 else batch.images)
+            return logits, seen.z
+
+        if model.mixes_samples:
+            parts = [
+                passed([offset[each : each + 1] for offset in made.offsets], made.share[kind, each].view(1, 1, size))
+                for kind in range(kinds)
+                for each in range(k)
+            ]
+            logits, z_plus = (torch.cat(column) for column in zip(*parts, strict=True))
+        else:
+            logits, z_plus = passed(made.offsets, made.share)
+        losses = task_loss(logits, made.labels.flatten(0, 2))
+        distances = semantic_distance(z.detach().repeat(kinds * k, *[1] * (z.dim() - 1)), z_plus) / (z[0].numel() / 2)
+        weighted = [(made.weights[:, None] * each.view(kinds, k, size).mean(2)).sum(0) for each in (losses, distances)]
+        return weighted[0], weighted[1]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What φ makes of a batch: K domains, of one or both kinds (perturbed, mixed)."""
+
+    offsets: list[torch.Tensor]  # Softplus(e) of every layer, (K, N, …)
+    share: torch.Tensor  # 1 − λ, (kinds, K, N)
+    labels: torch.Tensor  # (kinds, K, N, classes, …)
+    weights: torch.Tensor  # of the kinds' losses
+
+    @property
+    def parts(self) -> dict[str, torch.Tensor]:
+        """All that depends on φ."""
+        named = {f"offset {place}": offset for place, offset in enumerate(self.offsets)}
+        every = {**named, "share": self.share, "labels": self.labels}
+        return {name: tensor for name, tensor in every.items() if tensor.requires_grad}
+
+    def cut(self) -> Made:
+        """The same values; what depends on φ as leaves whose gradients can be asked for."""
+
+        def leaf(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor.detach().requires_grad_(tensor.requires_grad)
+
+        return Made([leaf(offset) for offset in self.offsets], leaf(self.share), leaf(self.labels), self.weights)
+
+
+def _gradients(
+    values: Iterable[torch.Tensor],
+    by: Iterable[torch.Tensor],
+    towards: Iterable[torch.Tensor] | None = None,
+    retain_graph: bool = False,
+) -> tuple[torch.Tensor, ...]:
+    """Gradients of `values`, each weighed by what stands at its place in `towards`; zeros for what takes no part."""
+    vectors = None if towards is None else tuple(towards)
+    return torch.autograd.grad(
+        tuple(values), tuple(by), vectors, retain_graph=retain_graph, allow_unused=True, materialize_grads=True
+    )
+
+
+def _by_fan_in(module: torch.nn.Module, rate: float) -> list[dict[str, Any]]:
+    """Rates that change a layer's output by about as much, whatever the number of its inputs.
+
+    Adam moves every weight alike: the map of φm, with 100,352 inputs, would be at its bounds after a few steps.
+    """
+    return [
+        {"params": [parameter], "lr": rate / (parameter[0].numel() if parameter.dim() > 1 else 1)}
+        for parameter in module.parameters()
+    ]
+
+
+def _channel_means(parameter: torch.Tensor) -> torch.Tensor:
+    """(N, C, …) → (N, C)."""
+    return parameter.flatten(2).mean(2) if parameter.dim() > 2 else parameter

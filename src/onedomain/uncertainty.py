@@ -1,0 +1,109 @@
+"""How sure a model is: of an image, from Monte-Carlo draws, and of a domain, from what training has seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LEVEL = 0.95  # share of held-out source images that count as in the domain
+MOST_IMAGES = 2000  # of the source, and of its held-out part, that a calibration looks at
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """Probabilities from D Monte-Carlo draws, (D, N, C, …), and the statistics of (μ, σ) if φ gives them, (N, F)."""
+
+    draws: Tensor
+    statistics: Tensor | None = None
+
+    @property
+    def probabilities(self) -> Tensor:
+        """The mean prediction, (N, C, …)."""
+        return self.draws.mean(0)
+
+    @property
+    def entropy(self) -> Tensor:
+        """Of the mean prediction, in nats, (N, …): 0 when certain, log(C) when clueless."""
+        return entropy(self.probabilities)
+
+    @property
+    def mutual_information(self) -> Tensor:
+        """Entropy of the mean minus mean entropy, (N, …): what the draws disagree about. 0 for a single draw."""
+        return (self.entropy - entropy(self.draws.movedim(2, 1)).mean(0)).clamp(min=0)
+
+
+def entropy(probabilities: Tensor) -> Tensor:
+    """−Σ p log p over dimension 1, in nats; certain predictions have 0.
+
+    >>> entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
+    tensor([0.6931, 0.0000])
+    """
+    surprise: Tensor = torch.special.entr(probabilities)
+    return surprise.sum(1)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What makes a score mean something: how source images score that training has not seen.
+
+    The domain score of an image is, for a model with φ, the Mahalanobis distance of its (μ, σ), averaged over each
+    channel, from those of the training images, divided by √F so that the source lies near 1; for other models it is
+    the entropy of the prediction. An image is `out_of_domain` if it scores above `threshold`, as 5% of held-out source
+    images do.
+    """
+
+    threshold: float
+    images: int  # held-out source images that the threshold was found with
+    held_out: bool  # False: there were none, and training images were taken, which score too low
+    mean: Tensor | None = None  # of the statistics of the training images, (F,)
+    precision: Tensor | None = None  # inverse of their covariance, (F, F)
+
+    def score(self, predictive: Predictive) -> Tensor:
+        """The domain score of each image, (N,)."""
+        return domain_score(predictive, self.mean, self.precision)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {field: getattr(self, field) for field in self.__dataclass_fields__}
+
+
+def domain_score(predictive: Predictive, mean: Tensor | None, precision: Tensor | None) -> Tensor:
+    """Mahalanobis distance of the statistics, by the root of their number; else entropy, of dense outputs its mean."""
+    if mean is None or precision is None or predictive.statistics is None:
+        scores = predictive.entropy
+        return scores if scores.dim() == 1 else scores.flatten(1).mean(1)
+    away = predictive.statistics.double() - mean
+    return (((away @ precision) * away).sum(1).clamp(min=0) / len(mean)).sqrt()
+
+
+def calibrate(source: Iterable[Predictive], held_out: Iterable[Predictive], has_held_out: bool) -> Calibration:
+    """Learn what the source looks like from training images, and where it ends from images that were held out."""
+    statistics = [each.statistics for each in source if each.statistics is not None]
+    mean = precision = None
+    if statistics:
+        values = torch.cat(statistics).double()
+        mean = values.mean(0)
+        precision = shrunk_precision(values)
+    scores = torch.cat([domain_score(each, mean, precision) for each in held_out]).sort().values
+    # Conformal: with n scores, the next one from the same domain exceeds this one with a chance of at most 5%.
+    place = min(len(scores), math.ceil(LEVEL * (len(scores) + 1))) - 1
+    return Calibration(float(scores[place]), len(scores), has_held_out, mean, precision)
+
+
+def shrunk_precision(values: Tensor) -> Tensor:
+    """The inverse of Ledoit and Wolf's covariance of rows, which exists also with fewer rows than columns.
+
+    Columns are brought to one scale first: the shrinkage is towards equal variances.
+    """
+    from sklearn.covariance import ledoit_wolf
+
+    scale = values.std(0).clamp(min=1e-6)
+    covariance, _ = ledoit_wolf((values / scale).cpu().numpy())
+    correlation = torch.from_numpy(covariance).to(values)
+    correlation += 1e-6 * torch.eye(len(correlation), dtype=values.dtype, device=values.device)
+    inverse: Tensor = torch.linalg.inv(correlation)
+    return inverse / torch.outer(scale, scale)

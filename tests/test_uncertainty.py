@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import onedomain as od
+from onedomain.uncertainty import Predictive, calibrate
+from tests.conftest import TinyNet, make_tiny
+
+
+def test_entropy_and_mutual_information_by_hand():
+    draws = torch.tensor([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]])  # two draws, two samples
+    said = Predictive(draws)
+    assert said.probabilities.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert said.entropy.tolist() == pytest.approx([math.log(2)] * 2)
+    # The first sample is sure each time, of something else; the second one is unsure each time, of the same.
+    assert said.mutual_information.tolist() == pytest.approx([math.log(2), 0.0])
+
+
+def test_dense_predictions_have_maps():
+    said = Predictive(torch.rand(4, 2, 3, 5, 6).softmax(2))
+    assert said.entropy.shape == said.mutual_information.shape == (2, 5, 6)
+
+
+def said(statistics):
+    return Predictive(torch.full((1, len(statistics), 2), 0.5), statistics)
+
+
+def test_one_in_twenty_of_the_source_is_flagged_and_what_lies_far_is():
+    generator = torch.Generator().manual_seed(0)
+    spread = torch.tensor([1.0, 10.0, 0.1])
+    source, held_out, later = (spread * torch.randn(4000, 3, generator=generator) for _ in range(3))
+    calibration = calibrate([said(source)], [said(held_out)], True)
+    scores = calibration.score(said(later))
+    assert float((scores > calibration.threshold).double().mean()) == pytest.approx(0.05, abs=0.01)
+    assert float(scores.square().mean()) == pytest.approx(1.0, abs=0.05)  # Mahalanobis: every direction counts alike
+    away = calibration.score(said(later + torch.tensor([0.0, 0.0, 1.0])))  # ten deviations of the narrow direction
+    assert float((away > calibration.threshold).double().mean()) == 1.0
+
+
+def test_the_distance_is_mahalanobis():
+    generator = torch.Generator().manual_seed(1)
+    values = torch.randn(50_000, 2, generator=generator, dtype=torch.float64) @ torch.tensor(
+        [[2.0, 1.0], [0.0, 1.0]], dtype=torch.float64
+    )
+    calibration = calibrate([said(values)], [said(values)], True)
+    point = torch.tensor([[3.0, -1.0]], dtype=torch.float64)
+    centred = (point - values.mean(0)).numpy()[0]
+    expected = math.sqrt(centred @ np.linalg.inv(np.cov(values.numpy().T)) @ centred / 2)
+    assert calibration.score(said(point)).item() == pytest.approx(expected, rel=2e-3)
+
+
+def test_constant_statistics_do_not_break_it():
+    calibration = calibrate([said(torch.ones(20, 3))], [said(torch.ones(5, 3))], True)
+    assert calibration.score(said(torch.ones(2, 3))).tolist() == [0.0, 0.0]
+    assert calibration.score(said(torch.zeros(1, 3))).item() > calibration.threshold
+
+
+def test_models_without_phi_are_scored_by_entropy():
+    sure, unsure = torch.tensor([[[0.99, 0.01]]]), torch.tensor([[[0.5, 0.5]]])
+    calibration = calibrate([], [Predictive(sure.repeat(1, 100, 1))], True)
+    assert calibration.mean is None
+    assert calibration.score(Predictive(unsure)).item() == pytest.approx(math.log(2))
+    assert calibration.score(Predictive(unsure)).item() > calibration.threshold
+
+
+def test_five_percent_of_the_source_are_set_aside_and_never_trained_on(tmp_path):
+    tiny = make_tiny(400)
+    run = od.fit("erm", tiny, network=TinyNet(), steps=2, out=tmp_path / "a", progress=False)
+    assert run.manifest.source.count == 380
+    assert run.calibration.held_out
+    assert run.calibration.images == 20
+    again = od.fit("erm", tiny, network=TinyNet(), steps=2, progress=False)
+    assert again.manifest.source.fingerprint == run.manifest.source.fingerprint
+    few = od.fit("erm", make_tiny(60), network=TinyNet(), steps=2, progress=False)
+    assert few.manifest.source.count == 60
+    assert not few.calibration.held_out
+
+
+def test_held_out_images_can_be_given(tiny):
+    run = od.fit("erm", tiny, network=TinyNet(), steps=2, held_out=make_tiny(30, seed=5), progress=False)
+    assert run.calibration.images == 30
+    assert run.manifest.source.count == 60
+    with pytest.raises(od.UserError, match="held_out: images are"):
+        od.fit("erm", tiny, network=TinyNet(), held_out=(np.zeros((4, 9, 9, 1), np.uint8), [0, 1, 2, 0]), steps=2)
+
+
+def test_a_loaded_run_says_the_same(tmp_path):
+    tiny = make_tiny(300)
+    torch.manual_seed(0)
+    run = od.fit("erm", tiny, network=TinyNet(), steps=60, out=tmp_path / "a", progress=False)
+    noise = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 1), dtype=np.uint8)
+    before = run.predict(noise)
+    after = od.load(tmp_path / "a", network=TinyNet()).predict(noise)
+    assert np.array_equal(before.out_of_domain, after.out_of_domain)
+    assert np.array_equal(before.domain_score, after.domain_score)
+    assert before.out_of_domain.dtype == bool
+    assert (before.mutual_information == 0).all()
