@@ -23,7 +23,7 @@ def run() -> None:
     method = ERM(batch_size=BATCH)
     method.attach(build_network("lenet", 10, (32, 32, 3)), torch.device("cpu"))
     method.begin(source)
-    shuffled = ShuffledBatches(len(source), BATCH, seed=0)
+    shuffled = ShuffledBatches(source.labels, BATCH, seed=0)
     step = 0
 
     def ours() -> None:

@@ -257,7 +257,7 @@ def test_a_resume_from_a_broken_checkpoint_is_refused_and_loses_nothing(tmp_path
 
 @pytest.mark.parametrize(("count", "size"), [(10, 3), (7, 7), (5, 12)])
 def test_batches_go_through_every_image_before_any_comes_again(count, size):
-    batches = ShuffledBatches(count, size, seed=0)
+    batches = ShuffledBatches(np.zeros(count, np.int64), size, seed=0)
     drawn = np.concatenate([batches(step) for step in range(count)])
     for epoch in drawn.reshape(-1, count):
         assert sorted(epoch) == list(range(count))
@@ -265,8 +265,8 @@ def test_batches_go_through_every_image_before_any_comes_again(count, size):
 
 
 def test_a_batch_depends_on_seed_and_step_alone():
-    one, other = ShuffledBatches(50, 8, seed=1), ShuffledBatches(50, 8, seed=1)
+    one, other = ShuffledBatches(np.zeros(50, np.int64), 8, seed=1), ShuffledBatches(np.zeros(50, np.int64), 8, seed=1)
     for step in (0, 3):
         one(step)
     assert np.array_equal(one(11), other(11))
-    assert not np.array_equal(one(11), ShuffledBatches(50, 8, seed=2)(11))
+    assert not np.array_equal(one(11), ShuffledBatches(np.zeros(50, np.int64), 8, seed=2)(11))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from onedomain.equations import mmd_penalty, reconstruction_error
+from onedomain.equations import mmd_penalty, reconstruction_cross_entropy, reconstruction_error
 from onedomain.wae import (
     AutoEncoder,
     ConvAutoEncoder,
@@ -253,3 +254,18 @@ def test_discriminator_and_auto_encoder_each_follow_their_own_loss() -> None:
     assert_identical(part("discriminator", judged), part("discriminator", unjudged))
     assert_identical(part("auto_encoder", unjudged), part("auto_encoder", alone))
     assert not torch.equal(*(s["state.auto_encoder.encoder.1.weight"] for s in (judged, unjudged)))
+
+
+def test_cross_entropy_of_pixels_by_hand() -> None:
+    x, drawn = torch.tensor([[[[1.0, 0.25, 1.7]]]]), torch.tensor([[[[0.5, 0.5, 0.9]]]])
+    expected = -(math.log(0.5) + 0.25 * math.log(0.5) + 0.75 * math.log(0.5) + math.log(0.9))
+    assert reconstruction_cross_entropy(x, drawn).item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("reconstruction", ["squared", "cross-entropy"])
+def test_either_loss_makes_reconstructions_better(reconstruction: str) -> None:
+    torch.manual_seed(0)
+    settings = WAESettings(reconstruction=reconstruction, epochs=30)  # type: ignore[arg-type]
+    training = WAETraining(small_auto_encoder(), Blobs(96), settings, seed=0)
+    losses = [training.step()["reconstruction"] for _ in range(training.steps_total)]
+    assert losses[-1] < 0.9 * losses[0]

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from onedomain.data.own import image_folder
     from onedomain.evaluation import Evaluation, Scores
     from onedomain.fitting import fit, load
+    from onedomain.methods.augmix import AugMix
+    from onedomain.methods.ccsa import CCSA
+    from onedomain.methods.d_sne import DSNE
     from onedomain.methods.erm import ERM
+    from onedomain.methods.gud import GUD
+    from onedomain.methods.jigen import JiGen
+    from onedomain.methods.me_ada import MEADA
+    from onedomain.methods.meta_randconv import MetaRandConv
+    from onedomain.methods.pro_randconv import ProRandConv
+    from onedomain.methods.randconv import RandConv
     from onedomain.methods.sdg import SDG
     from onedomain.methods.uncertain_sdg import UncertainSDG
     from onedomain.run import Predictions, Run
@@ -32,12 +41,21 @@ _WHERE = {
 }
 
 __all__ = [
+    "CCSA",
+    "DSNE",
     "ERM",
+    "GUD",
+    "MEADA",
     "SDG",
+    "AugMix",
     "Domain",
     "Evaluation",
+    "JiGen",
+    "MetaRandConv",
     "OnedomainError",
     "Predictions",
+    "ProRandConv",
+    "RandConv",
     "Run",
     "Scores",
     "TrainingDiverged",

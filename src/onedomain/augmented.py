@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,8 @@ import torch
 from onedomain.data.domain import Batch, Domain, IntArray
 from onedomain.errors import UserError
 from onedomain.files import make_folder, os_errors_are_user_errors
+
+BATCH = 100  # images that are replaced at once: a matter of speed alone, each image changes by itself
 
 
 class Pool:
@@ -94,3 +97,49 @@ class AugmentedDomain:
         source = self.pool.domains[0]
         labels = np.concatenate([domain.labels for domain in self.pool.domains])[self.chosen]
         return Domain(self.name, "train", self.images, labels, source.classes, source.void, note="augmented")
+
+
+class Augmentation:
+    """The augmented domains of a run, made one after another from the source and the earlier ones.
+
+    Each holds `size` images, or as many as there are to choose from. The state is how far the making has come; the
+    images are in `folder`, or in memory without one.
+    """
+
+    def __init__(self, source: Domain, size: int, seed: Sequence[int], folder: Path | None) -> None:
+        self.source, self.size, self.seed, self.folder = source, size, tuple(seed), folder
+        self.domains: list[Domain] = []
+        self.making: AugmentedDomain | None = None
+
+    @property
+    def pool(self) -> Pool:
+        """S ∪ {S⁺ᵢ}."""
+        return Pool([self.source, *self.domains])
+
+    def make(self, change: Callable[[Batch], torch.Tensor], device: torch.device | str) -> Iterator[float]:
+        """Make the next domain by `change`, and say how much of it is done; goes on where a kill left it."""
+        self.making = self.making or self._next(done=0)
+        while not self.making.complete:
+            self.making.extend(change(self.making.next_batch(BATCH, device)))
+            yield self.making.done / len(self.making.chosen)
+        self.domains.append(self.making.as_domain())
+        self.making = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"domains": len(self.domains), "making": None if self.making is None else self.making.done}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.domains, self.making = [], None
+        for _ in range(state["domains"]):
+            self.domains.append(self._next(done=None).as_domain())
+        if state["making"] is not None:
+            self.making = self._next(done=state["making"])
+
+    def _next(self, done: int | None) -> AugmentedDomain:
+        """The next domain, of which `done` images are made already; all of them, if None."""
+        number, pool = len(self.domains) + 1, self.pool
+        size = min(self.size, len(pool))
+        seed = (*self.seed, number)
+        return AugmentedDomain(
+            f"augmented-{number}", pool, size, seed, self.folder, done=size if done is None else done
+        )

@@ -111,6 +111,22 @@ def reconstruction_error(x: Tensor, reconstruction: Tensor) -> Tensor:
     return _squared_norm(reconstruction - x)
 
 
+def reconstruction_cross_entropy(x: Tensor, reconstruction: Tensor) -> Tensor:
+    """Eq. 6, first term, as the released code has it: binary cross-entropy between pixels, summed.
+
+    Args:
+        x: (N, C, H, W); values outside of 0 to 1, which no reconstruction can reach, count as 0 or 1.
+        reconstruction: (N, C, H, W) from 0 to 1.
+
+    Returns:
+        (N,).
+
+    >>> reconstruction_cross_entropy(torch.ones(1, 1, 1, 2), torch.full((1, 1, 1, 2), 0.5))
+    tensor([1.3863])
+    """
+    return F.binary_cross_entropy(reconstruction, x.clamp(0, 1), reduction="none").flatten(1).sum(1)
+
+
 def wae_loss(reconstruction_error: Tensor, divergence: Tensor, weight: float) -> Tensor:
     """Eq. 6: ‖G(Q(x)) − x‖² + λ·D(Q(x), P(e)).
 

@@ -79,6 +79,8 @@ def fit(
     domain = domain.require_every_class()
     if len(domain.classes) < 2:
         raise UserError("source", f"has the one class {domain.classes[0]}", "at least two classes")
+    if method.balanced and domain.dense:
+        raise UserError("method", f"{method.name} compares images by class, and here pixels have labels", "another one")
     where = pick_device(device)
     with private_randomness():
         seed_everything(seed, step=-1)

@@ -38,7 +38,8 @@ def train(
     is a function of the seed and the step, never of what happened before: that is what makes resuming exact.
     """
     settings = method.settings
-    shuffled = ShuffledBatches(len(source), settings.batch_size, seed)
+    batches = BalancedBatches if method.balanced else ShuffledBatches
+    indices = batches(source.labels, settings.batch_size, seed)
     with private_randomness(), deterministic(method.device), stop_requests() as stop:
         seed_everything(seed, step=-1)
         method.begin(source)
@@ -64,7 +65,7 @@ def train(
                         raise interrupted(method, step)
 
                 seed_everything(seed, step)
-                batch = source.batch(shuffled(step), method.device)
+                batch = source.batch(indices(step), method.device)
                 method.network.module.train()
                 journal.add(method.step(batch))
 
@@ -136,13 +137,39 @@ class ShuffledBatches:
     A function of the step alone. A batch that reaches the end of an epoch goes on with the next one.
     """
 
-    def __init__(self, count: int, batch_size: int, seed: int) -> None:
-        self.count, self.batch_size = count, batch_size
+    def __init__(self, labels: IntArray, batch_size: int, seed: int) -> None:
+        self.count, self.batch_size = len(labels), batch_size
+        count = self.count
         self.order = lru_cache(maxsize=2)(lambda epoch: np.random.default_rng([seed, epoch]).permutation(count))
 
     def __call__(self, step: int) -> IntArray:
         epochs, places = divmod(np.arange(step * self.batch_size, (step + 1) * self.batch_size), self.count)
         return np.concatenate([self.order(epoch)[places[epochs == epoch]] for epoch in np.unique(epochs)])
+
+
+class BalancedBatches:
+    """Batches that take the classes in turn: of each as many as of the others, give or take one.
+
+    A function of the step alone. A class with few images comes round more often.
+    """
+
+    def __init__(self, labels: IntArray, batch_size: int, seed: int) -> None:
+        self.batch_size = batch_size
+        members = [np.flatnonzero(labels == each) for each in np.unique(labels)]
+        self.members = members
+
+        def order(place: int, epoch: int) -> IntArray:
+            return np.random.default_rng([seed, place, epoch]).permutation(members[place])
+
+        self.order = lru_cache(maxsize=2 * len(members))(order)
+
+    def __call__(self, step: int) -> IntArray:
+        chosen = []
+        for slot in range(step * self.batch_size, (step + 1) * self.batch_size):
+            turn, place = divmod(slot, len(self.members))
+            epoch, position = divmod(turn, len(self.members[place]))
+            chosen.append(self.order(place, epoch)[position])
+        return np.array(chosen)
 
 
 class Journal:

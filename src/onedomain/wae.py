@@ -12,7 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from onedomain.ascent import frozen
-from onedomain.equations import discriminator_loss, gan_penalty, mmd_penalty, reconstruction_error, wae_loss
+from onedomain.equations import (
+    discriminator_loss,
+    gan_penalty,
+    mmd_penalty,
+    reconstruction_cross_entropy,
+    reconstruction_error,
+    wae_loss,
+)
 
 
 class AutoEncoder(nn.Module):
@@ -122,6 +129,7 @@ class WAESettings:
     """How V is trained; the defaults are those of Digits."""
 
     prior: Literal["gan", "mmd"] = "gan"  # D of Eq. 6: how codes are drawn to N(0, I)
+    reconstruction: Literal["squared", "cross-entropy"] = "squared"  # first term of Eq. 6; released: cross-entropy
     weight: float = 10.0  # λ, weight of the prior; the WAE paper's for MNIST
     rate: float = 1e-3  # of Adam; the paper's
     epochs: int = 20  # the paper's
@@ -174,7 +182,9 @@ class WAETraining:
                 divergence = gan_penalty(self.discriminator(codes))
         else:
             divergence = mmd_penalty(codes, prior_samples)
-        error = reconstruction_error(x, self.auto_encoder.decoder(codes))
+        squared = self.settings.reconstruction == "squared"
+        difference = reconstruction_error if squared else reconstruction_cross_entropy
+        error = difference(x, self.auto_encoder.decoder(codes))
         self._descend("auto_encoder", wae_loss(error, divergence, self.settings.weight).mean())
         self.steps_done += 1
         return {"reconstruction": error.mean().item(), "divergence": divergence.mean().item(), **losses}

@@ -51,9 +51,9 @@ def begun(module, embedding, source, folder=None, **settings):
 
 def make_domains(method):
     """All K domains at once, without the steps between them."""
-    while len(method.augmented) < method.settings.domains:
+    while len(method.augmentation.domains) < method.settings.domains:
         list(method.prepare(10**6))
-    return method.augmented
+    return method.augmentation.domains
 
 
 def test_domains_are_made_one_after_another_when_they_are_due(tiny):
@@ -62,9 +62,9 @@ def test_domains_are_made_one_after_another_when_they_are_due(tiny):
     for step in range(12):
         list(method.prepare(step))
         method.step(tiny.batch(range(12)))
-        made.append(len(method.augmented))
+        made.append(len(method.augmentation.domains))
     assert made == [0] * 4 + [1] * 3 + [2] * 3 + [3] * 2
-    assert [len(domain) for domain in method.augmented] == [30] * 3
+    assert [len(domain) for domain in method.augmentation.domains] == [30] * 3
 
 
 @pytest.mark.parametrize("relax", ["input", "reconstruction"])
@@ -144,7 +144,7 @@ def meta_loss(module, source, domains, rate):
 
 
 def drawn(method, monkeypatch):
-    batches = [domain.batch(range(6)) for domain in method.augmented]
+    batches = [domain.batch(range(6)) for domain in method.augmentation.domains]
     batches = [Batch(batch.images.double(), batch.labels) for batch in batches]
     monkeypatch.setattr(method, "_draw", lambda: batches)
     return batches
@@ -218,7 +218,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("moment", [1, 3, 4, 6, 7, 11, 13, 14])
 def test_killed_while_a_domain_is_made_and_resumed_it_ends_with_the_same_bits(tmp_path, tiny, moment, monkeypatch):
     monkeypatch.setattr("onedomain.training.SECONDS_BETWEEN_SAVED_PARTS", -1.0)  # save after every part
-    monkeypatch.setattr("onedomain.methods.sdg.ASCENT_BATCH", 10)
+    monkeypatch.setattr("onedomain.augmented.BATCH", 10)
     settings = {**QUICK, "checkpoint_every": 1, "wae_epochs": 10}
 
     def fit(folder, resume=False):

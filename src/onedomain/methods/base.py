@@ -42,6 +42,7 @@ class Method(ABC):
     summary: ClassVar[str]  # one line for `onedomain methods`
     citation: ClassVar[str]
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
+    balanced: ClassVar[bool] = False  # whether every batch should hold all classes in equal numbers; one label an image
     auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ
 
     network: NamedNetwork
@@ -110,6 +111,45 @@ class Method(ABC):
     @abstractmethod
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to a saved state; called after `begin`."""
+
+
+class AdamMethod(Method):
+    """A method whose state is the network and Adam, and `head` if training needs one that prediction does not."""
+
+    head: nn.Module | None = None
+
+    def begin(self, source: Domain) -> None:
+        self.source = source
+        trained = [self.network.module, *([] if self.head is None else [self.head])]
+        self.optimiser = adam(nn.ModuleList(trained), self.settings.learning_rate)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "network": self.network.module.state_dict(),
+            "head": None if self.head is None else self.head.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.network.module.load_state_dict(state["network"])
+        if self.head is not None:
+            self.head.load_state_dict(state["head"])
+        self.optimiser.load_state_dict(state["optimiser"])
+
+
+class LossMethod(AdamMethod):
+    """A method that is a loss."""
+
+    @abstractmethod
+    def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """What is minimised, as `loss`, and what else is worth logging: scalars."""
+
+    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+        losses = self.losses(batch)
+        self.optimiser.zero_grad()
+        losses["loss"].backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        return {name: value.detach() for name, value in losses.items()}
 
 
 def adam(module: nn.Module, learning_rate: float) -> torch.optim.Adam:

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 
 from onedomain.ascent import ascend, frozen
-from onedomain.augmented import AugmentedDomain, Pool
+from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain, IntArray
 from onedomain.equations import ada_objective, relaxation, semantic_distance, task_loss
 from onedomain.meta import Model, batch_losses, meta_gradient
@@ -20,7 +20,6 @@ from onedomain.settings import Settings
 from onedomain.transport import wasserstein
 from onedomain.wae import AutoEncoder, ConvAutoEncoder, DenseAutoEncoder, WAESettings, WAETraining
 
-ASCENT_BATCH = 100  # a matter of speed alone: each image climbs by itself
 TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on
 
 
@@ -44,8 +43,14 @@ class SDGSettings(Settings):
     second_order: bool = Field(True, description="exact gradient through the inner step; false leaves out curvature")
     inner_rate: float = Field(1e-4, gt=0, description="η of Eq. 8 (released code: 1e-4)")
     inner_steps: int = Field(1, ge=1, description="gradient steps of the meta-train (paper: one or more)")
+    domain_losses: Literal["sum", "mean"] = Field(
+        "sum", description="losses of the domains added up, as in Eq. 9, or averaged (released code: one pooled batch)"
+    )
     augmented_batch: int = Field(33, ge=1, description="images a step, of all augmented domains together")
     auto_encoder: Literal["dense", "conv"] = Field("dense", description="V: the paper's for Digits, or for CIFAR-10")
+    wae_loss: Literal["squared", "cross-entropy"] = Field(
+        "squared", description="first term of Eq. 6: ‖G(Q(x)) − x‖², or summed cross-entropy of pixels, as released"
+    )
     prior: Literal["gan", "mmd"] = Field("gan", description="D of Eq. 6, what draws V's codes to the prior")
     prior_weight: float = Field(10.0, ge=0, description="λ of Eq. 6 (WAE paper: 10)")
     wae_rate: float = Field(1e-3, gt=0, description="Adam's rate for V (paper: 1e-3 for Digits)")
@@ -77,14 +82,14 @@ class SDG(Method):
     def begin(self, source: Domain) -> None:
         self.source = source
         self.low, self.high = source.value_range
-        self.augmented: list[Domain] = []
+        folder = None if self.folder is None else self.folder / "augmented"
+        self.augmentation = Augmentation(source, self.settings.domain_size, (self.seed,), folder)
         self.wae: WAETraining | None = None  # V, while the next domain is being made
-        self.making: AugmentedDomain | None = None  # the next domain
         self.optimiser = adam(self.network.module, self.settings.learning_rate)
 
     def prepare(self, step: int) -> Iterator[Part]:
         """Algorithm 1, lines 1 to 3: make S⁺ₖ, if it is due, with V re-trained on S⁺ₖ₋₁ (on S for the first)."""
-        number = len(self.augmented) + 1
+        number = len(self.augmentation.domains) + 1
         if number > self.settings.domains or step < self.settings.warm_up + (number - 1) * self.settings.domain_every:
             return
         if self.settings.beta > 0:
@@ -94,24 +99,23 @@ class SDG(Method):
                 if self.wae.steps_done % 25 == 0:
                     what = f"V before domain {number}"
                     yield Part(what, self.wae.steps_done / self.wae.steps_total, {"error": losses["reconstruction"]})
-        self.making = self.making or self._new_domain(done=0)
-        while not self.making.complete:
-            self.making.extend(self._climb(self.making.next_batch(ASCENT_BATCH, self.device)))
-            yield Part(f"domain {number}", self.making.done / len(self.making.chosen))
-        self.augmented.append(self.making.as_domain())
-        self.making = self.wae = None
-        yield Part(f"domain {number}", 1.0, record=(f"augmented-{number}", self._transport(self.augmented[-1])))
+        for done in self.augmentation.make(self._climb, self.device):
+            yield Part(f"domain {number}", done)
+        self.wae = None
+        made = self.augmentation.domains[-1]
+        yield Part(f"domain {number}", 1.0, record=(made.name, self._transport(made)))
 
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Algorithm 1, lines 4 to 8: meta-train on S, meta-test on every S⁺ made so far, meta-update."""
         module = self.network.module
         losses_of = partial(batch_losses, loss=partial(task_loss, void=self.source.void))
         drawn = self._draw()
+        weight = 1.0 if self.settings.domain_losses == "sum" else 1.0 / max(1, len(drawn))
         if drawn and self.settings.meta:
             meta = meta_gradient(
                 module,
                 lambda model: losses_of(model, [batch]),
-                lambda model: losses_of(model, drawn),
+                lambda model: weight * losses_of(model, drawn),
                 rate=self.settings.inner_rate,
                 inner_steps=self.settings.inner_steps,
                 second_order=self.settings.second_order,
@@ -122,31 +126,27 @@ class SDG(Method):
             losses = losses_of(Model(module, {}, {}), [batch])
             if drawn:
                 spare = {name: buffer.clone() for name, buffer in module.named_buffers()}  # as in a meta step
-                losses = torch.cat([losses, losses_of(Model(module, {}, spare), drawn)])
+                losses = torch.cat([losses, weight * losses_of(Model(module, {}, spare), drawn)])
             self.optimiser.zero_grad()
             losses.sum().backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         losses = losses.detach()
         logged = {"loss": losses.sum(), "source": losses[0]}
-        return {**logged, "augmented": losses[1:].mean()} if drawn else logged
+        return {**logged, "augmented": losses[1:].mean() / weight} if drawn else logged
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "network": self.network.module.state_dict(),
             "optimiser": self.optimiser.state_dict(),
-            "domains": len(self.augmented),
-            "making": None if self.making is None else self.making.done,
+            "augmentation": self.augmentation.state_dict(),
             "wae": None if self.wae is None else self.wae.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.network.module.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
-        self.augmented, self.making, self.wae = [], None, None
-        for _ in range(state["domains"]):
-            self.augmented.append(self._new_domain(done=None).as_domain())
-        if state["making"] is not None:
-            self.making = self._new_domain(done=state["making"])
+        self.augmentation.load_state_dict(state["augmentation"])
+        self.wae = None
         if state["wae"] is not None:
             self.wae = self._new_wae()
             self.wae.load_state_dict(state["wae"])
@@ -181,28 +181,20 @@ class SDG(Method):
 
     def _draw(self) -> list[Batch]:
         """This step's images of every augmented domain, in equal numbers."""
-        count = max(1, self.settings.augmented_batch // max(1, len(self.augmented)))
-        return [domain.batch(_random_indices(len(domain), count), self.device) for domain in self.augmented]
-
-    def _new_domain(self, done: int | None) -> AugmentedDomain:
-        """The next domain, of which `done` images are made already; all of them, if None."""
-        number = len(self.augmented) + 1
-        pool = Pool([self.source, *self.augmented])
-        size = min(self.settings.domain_size, len(pool))
-        folder = None if self.folder is None else self.folder / "augmented"
-        return AugmentedDomain(
-            f"augmented-{number}", pool, size, (self.seed, number), folder, done=size if done is None else done
-        )
+        domains = self.augmentation.domains
+        count = max(1, self.settings.augmented_batch // max(1, len(domains)))
+        return [domain.batch(_random_indices(len(domain), count), self.device) for domain in domains]
 
     def _new_wae(self) -> WAETraining:
         settings = WAESettings(
             prior=self.settings.prior,
+            reconstruction=self.settings.wae_loss,
             weight=self.settings.prior_weight,
             rate=self.settings.wae_rate,
             epochs=self.settings.wae_epochs,
             batch_size=self.settings.batch_size,
         )
-        learned = self.augmented[-1] if self.augmented else self.source
+        learned = [self.source, *self.augmentation.domains][-1]
         auto_encoder = self._new_auto_encoder().to(self.device)
         return WAETraining(auto_encoder, _UnitImages(self, learned), settings, seed=self.seed)
 

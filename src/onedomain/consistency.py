@@ -1,0 +1,26 @@
+"""How far several predictions of the same sample lie apart."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def divergence_from_mean(logits: Tensor) -> Tensor:
+    """Σᵥ KL(pᵥ ‖ p̄) over V views of each sample; by V it is the Jensen–Shannon divergence.
+
+    Args:
+        logits: (V, N, C, …).
+
+    Returns:
+        (N,); of dense outputs, the mean over pixels.
+
+    >>> divergence_from_mean(torch.tensor([[[0.0, 0.0]], [[0.0, 0.0]]]))
+    tensor([0.])
+    """
+    log_p = logits.log_softmax(2)
+    log_mean = torch.logsumexp(log_p, 0) - math.log(len(logits))
+    apart = (log_p.exp() * (log_p - log_mean)).sum((0, 2))
+    return apart if apart.dim() == 1 else apart.flatten(1).mean(1)

@@ -1,0 +1,38 @@
+"""CCSA, single-source: samples of one class drawn together in the embedding space, those of two classes kept apart."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+
+from onedomain.data.domain import Batch
+from onedomain.equations import task_loss
+from onedomain.methods.base import LossMethod
+from onedomain.pairs import contrastive_loss
+from onedomain.settings import Settings
+
+
+class CCSASettings(Settings):
+    weight: float = Field(0.25, ge=0, le=1, description="w, share of the loss over pairs (released code: 0.25)")
+    margin: float = Field(1.0, gt=0, description="m, how far apart classes should lie (released code: 1)")
+
+
+class CCSA(LossMethod):
+    """Classification and contrastive semantic alignment: (1 − w)·L_task + w·L_pairs.
+
+    Made for pairs across two domains; with a single source the pairs are those inside a class-balanced batch, which is
+    this library's reading.
+    """
+
+    Settings = CCSASettings
+    settings: CCSASettings
+    summary = "Same-class samples near, other classes a margin apart, in the embedding space."
+    citation = "Motiian et al., Unified Deep Supervised Domain Adaptation and Generalization, ICCV 2017"
+    needs_embedding = True
+    balanced = True
+
+    def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
+        logits, z = self.network.embed(batch.images)
+        task = task_loss(logits, batch.labels).mean()
+        pairs = contrastive_loss(z.flatten(1), batch.labels, self.settings.margin)
+        return {"loss": (1 - self.settings.weight) * task + self.settings.weight * pairs, "task": task, "pairs": pairs}

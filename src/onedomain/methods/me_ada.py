@@ -1,0 +1,37 @@
+"""ME-ADA: adversarial augmentation whose images also climb the entropy of the prediction."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+
+from onedomain.methods.gud import GUD, GUDSettings
+
+
+class MEADASettings(GUDSettings):
+    entropy_weight: float = Field(1.0, ge=0, description="β, weight of the entropy that an image climbs; 0 is GUD")
+
+
+class MEADA(GUD):
+    """Maximum-entropy adversarial data augmentation: GUD on L_task + β·H(ŷ) − γ·L_const.
+
+    The entropy, a regulariser from the information bottleneck, draws images to where the network is unsure.
+    """
+
+    Settings = MEADASettings
+    settings: MEADASettings
+    summary = "Images that climb the loss and the network's entropy join the training set, round by round."
+    citation = "Zhao et al., Maximum-Entropy Adversarial Data Augmentation, NeurIPS 2020"
+
+    def objective(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return super().objective(logits, labels) + self.settings.entropy_weight * prediction_entropy(logits)
+
+
+def prediction_entropy(logits: torch.Tensor) -> torch.Tensor:
+    """H(ŷ) of each sample, in nats, (N,); of dense outputs the mean over pixels.
+
+    >>> prediction_entropy(torch.zeros(1, 4))
+    tensor([1.3863])
+    """
+    entropy = -(logits.softmax(1) * logits.log_softmax(1)).sum(1)
+    return entropy if entropy.dim() == 1 else entropy.flatten(1).mean(1)

@@ -1,0 +1,43 @@
+"""Pro-RandConv: the image, and the image after a small random block applied again and again."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+
+from onedomain.data.domain import Batch
+from onedomain.equations import task_loss
+from onedomain.methods.base import LossMethod
+from onedomain.random_convolution import progressive_convolution
+from onedomain.settings import Settings
+
+
+class ProRandConvSettings(Settings):
+    repeats: int = Field(10, ge=1, description="L, repeats of a block: 1 to so many, drawn each step (paper: 10)")
+    offset: float = Field(0.2, ge=0, description="largest deviation of displaced points, pixels (paper, Digits: 0.2)")
+    contrast: float = Field(0.5, ge=0, description="deviation of gain and bias (paper: 0.5)")
+
+
+class ProRandConv(LossMethod):
+    """Progressive random convolutions: repeating a small random block widens its reach and keeps more of the shape."""
+
+    Settings = ProRandConvSettings
+    settings: ProRandConvSettings
+    summary = "Small random convolutions, repeated, with displaced points and contrast, beside the images themselves."
+    citation = "Choi et al., Progressive Random Convolutions for Single Domain Generalization, CVPR 2023"
+
+    def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
+        logits = self.network(torch.cat([batch.images, self.changed(batch.images)]))
+        labels = torch.cat([batch.labels, batch.labels])
+        source, changed = task_loss(logits, labels, self.source.void).view(2, -1).mean(1)
+        loss = source + changed
+        return {"loss": loss, "source": source, "changed": changed}
+
+    def changed(self, images: torch.Tensor) -> torch.Tensor:
+        return progressive_convolution(
+            images,
+            repeats=int(torch.randint(1, self.settings.repeats + 1, ())),
+            offset=self.settings.offset,
+            contrast=self.settings.contrast,
+            value_range=self.source.value_range,
+        )
