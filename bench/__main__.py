@@ -9,9 +9,9 @@ import sys
 
 import torch
 
-from bench import erm, sdg, uncertain_sdg
+from bench import erm, methods, sdg, uncertain_sdg
 
-BENCHES = {"erm": erm.run, "sdg": sdg.run, "uncertain-sdg": uncertain_sdg.run}
+BENCHES = {"erm": erm.run, "sdg": sdg.run, "uncertain-sdg": uncertain_sdg.run, "methods": methods.run}
 
 
 def main() -> None:

@@ -207,7 +207,8 @@ def list_methods(json: bool) -> None:
             field: {"default": info.default, "what": info.description}
             for field, info in kind.Settings.model_fields.items()
         }
-        rows.append({"name": name, "summary": kind.summary, "citation": kind.citation, "settings": settings})
+        row = {"name": name, "summary": kind.summary, "citation": kind.citation, "cost": kind.cost}
+        rows.append({**row, "settings": settings})
     if json:
         print(json_format.dumps({"methods": rows}, indent=2))
     else:

@@ -178,9 +178,10 @@ def show_data(folder: Path, rows: Sequence[Row], json: bool) -> None:
 
 
 def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = Table("method", "what it does", "from", box=SIMPLE_HEAD)
+    table = Table("method", "what it does", "step, ERM = 1", "from", box=SIMPLE_HEAD)
     for row in rows:
-        table.add_row(row["name"], row["summary"], row["citation"])
+        cost = "–" if row["cost"] is None else f"{row['cost']:.1f}"
+        table.add_row(row["name"], row["summary"], cost, row["citation"])
     console = _console()
     console.print(table)
     for row in rows:

@@ -16,7 +16,16 @@ from onedomain.networks import own_network
 from onedomain.perturb import added, watched
 from tests.conftest import TinyNet, make_tiny
 
-QUICK = {"batch_size": 12, "warm_up": 3, "learning_rate": 1e-2, "log_every": 5, "burst_steps": 2, "burst_updates": 3}
+QUICK = {
+    "batch_size": 12,
+    "warm_up": 3,
+    "learning_rate": 1e-2,
+    "log_every": 5,
+    "burst_steps": 2,
+    "burst_updates": 3,
+    "perturbed_weight": 1.0,
+    "mixup_weight": 0.01,
+}
 
 
 class SmoothNet(nn.Module):

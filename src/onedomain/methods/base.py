@@ -41,6 +41,7 @@ class Method(ABC):
     Settings: ClassVar[type[Settings]] = Settings
     summary: ClassVar[str]  # one line for `onedomain methods`
     citation: ClassVar[str]
+    cost: ClassVar[float | None] = None  # time of a step by ERM's, LeNet on one thread: `python -m bench methods`
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
     balanced: ClassVar[bool] = False  # whether every batch should hold all classes in equal numbers; one label an image
     auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ

@@ -27,9 +27,13 @@ class UncertainSDGSettings(Settings):
     steps: int = Field(6_000, ge=1, le=10**9, description="training steps (released code: 6,000)")
     domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain a step (released code: 10)")
     alpha: float = Field(1.0, ge=0, description="α, weight of L_const while φ climbs")
-    perturbed_weight: float = Field(1.0, ge=0, description="weight of the loss on perturbed features, hard labels")
+    perturbed_weight: float = Field(
+        0.0,
+        ge=0,
+        description="weight of the loss on perturbed features with hard labels (paper: none; released code: 1)",
+    )
     mixup_weight: float = Field(
-        0.01, ge=0, description="weight of the loss on mixed features and labels; 0 is the ablation (released: 0.01)"
+        1.0, ge=0, description="weight of the loss on mixed features and labels, Eq. 11 (released code: 0.01)"
     )
     adversary: Literal["throughout", "burst", "alternate", "none"] = Field(
         "throughout",
