@@ -76,7 +76,7 @@ def test_the_ascent_raises_its_objective_moves_far_and_stays_near(tiny, relax):
     for _ in range(30):
         method.step(tiny.batch(range(60)))
     batch = tiny.batch(range(60))
-    method.wae = method._new_wae()
+    method.wae = method._new_wae(1)
     while method.wae.steps_done < method.wae.steps_total:
         method.wae.step()
     moved = method._climb(batch)
@@ -215,11 +215,19 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("moment", [1, 3, 4, 6, 7, 11, 13, 14])
-def test_killed_while_a_domain_is_made_and_resumed_it_ends_with_the_same_bits(tmp_path, tiny, moment, monkeypatch):
+@pytest.mark.parametrize(
+    ("moment", "retrain"),
+    [
+        *((moment, "afresh") for moment in (1, 3, 4, 6, 7, 11, 13, 14)),
+        *((6, "on"), (8, "on"), (6, "never"), (10, "never")),
+    ],
+)
+def test_killed_while_a_domain_is_made_and_resumed_it_ends_with_the_same_bits(
+    tmp_path, tiny, moment, retrain, monkeypatch
+):
     monkeypatch.setattr("onedomain.training.SECONDS_BETWEEN_SAVED_PARTS", -1.0)  # save after every part
     monkeypatch.setattr("onedomain.augmented.BATCH", 10)
-    settings = {**QUICK, "checkpoint_every": 1, "wae_epochs": 10}
+    settings = {**QUICK, "checkpoint_every": 1, "wae_epochs": 10, "retrain": retrain}
 
     def fit(folder, resume=False):
         torch.manual_seed(3)
@@ -264,7 +272,19 @@ def test_killed_while_a_domain_is_made_and_resumed_it_ends_with_the_same_bits(tm
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"beta": 0.0}, {"alpha": 0.0}, {"meta": False}, {"prior": "mmd"}, {"auto_encoder": "conv"}]
+    "settings",
+    [
+        {},
+        {"beta": 0.0},
+        {"alpha": 0.0},
+        {"meta": False},
+        {"prior": "mmd"},
+        {"auto_encoder": "conv"},
+        {"wae_loss": "cross-entropy"},
+        {"domain_losses": "mean"},
+        {"retrain": "on"},
+        {"retrain": "never"},
+    ],
 )
 def test_it_trains_on_ones_own_network_and_data(settings):
     tiny = make_tiny(60)
@@ -293,3 +313,20 @@ def test_a_network_without_a_named_embedding_is_refused_before_anything_is_writt
     with pytest.raises(od.UserError, match="embedding: your network's embedding layer is not named"):
         od.fit(od.SDG(**QUICK), tiny, network=TinyNet(), steps=8, out=tmp_path / "a", progress=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_v_is_started_afresh_trained_on_or_kept(tiny):
+    def trainings(retrain):
+        method = begun(SmoothNet(), "features", tiny, domains=3, retrain=retrain, wae_epochs=20)
+        seen = []
+        for _ in range(3):
+            for _ in method.prepare(100):
+                if method.wae is not None and (not seen or seen[-1][0] is not method.wae):
+                    seen.append((method.wae, method.wae.auto_encoder, method.wae.images.domain.name))
+        return seen
+
+    afresh, on, kept = (trainings(way) for way in ("afresh", "on", "never"))
+    assert [name for _, _, name in afresh] == [name for _, _, name in on] == ["tiny", "augmented-1", "augmented-2"]
+    assert len({id(v) for _, v, _ in afresh}) == 3
+    assert len({id(v) for _, v, _ in on}) == 1
+    assert [name for _, _, name in kept] == ["tiny"]

@@ -54,6 +54,10 @@ class SDGSettings(Settings):
     prior: Literal["gan", "mmd"] = Field("gan", description="D of Eq. 6, what draws V's codes to the prior")
     prior_weight: float = Field(10.0, ge=0, description="λ of Eq. 6 (WAE paper: 10)")
     wae_rate: float = Field(1e-3, gt=0, description="Adam's rate for V (paper: 1e-3 for Digits)")
+    retrain: Literal["afresh", "on", "never"] = Field(
+        "afresh",
+        description="V before a further domain: started afresh on the last one, trained on with it, or kept",
+    )
     wae_epochs: int = Field(20, ge=1, description="epochs of V on the source and on each domain (paper: 20)")
 
 
@@ -84,7 +88,8 @@ class SDG(Method):
         self.low, self.high = source.value_range
         folder = None if self.folder is None else self.folder / "augmented"
         self.augmentation = Augmentation(source, self.settings.domain_size, (self.seed,), folder)
-        self.wae: WAETraining | None = None  # V, while the next domain is being made
+        self.wae: WAETraining | None = None  # V, in training or trained
+        self.wae_before = 0  # the domain that V was trained for
         self.optimiser = adam(self.network.module, self.settings.learning_rate)
 
     def prepare(self, step: int) -> Iterator[Part]:
@@ -93,7 +98,8 @@ class SDG(Method):
         if number > self.settings.domains or step < self.settings.warm_up + (number - 1) * self.settings.domain_every:
             return
         if self.settings.beta > 0:
-            self.wae = self.wae or self._new_wae()
+            if self.wae is None or (self.wae_before < number and self.settings.retrain != "never"):
+                self.wae, self.wae_before = self._new_wae(number), number
             while self.wae.steps_done < self.wae.steps_total:
                 losses = self.wae.step()
                 if self.wae.steps_done % 25 == 0:
@@ -101,7 +107,8 @@ class SDG(Method):
                     yield Part(what, self.wae.steps_done / self.wae.steps_total, {"error": losses["reconstruction"]})
         for done in self.augmentation.make(self._climb, self.device):
             yield Part(f"domain {number}", done)
-        self.wae = None
+        if self.settings.retrain == "afresh" or number == self.settings.domains:
+            self.wae = None
         made = self.augmentation.domains[-1]
         yield Part(f"domain {number}", 1.0, record=(made.name, self._transport(made)))
 
@@ -140,6 +147,7 @@ class SDG(Method):
             "optimiser": self.optimiser.state_dict(),
             "augmentation": self.augmentation.state_dict(),
             "wae": None if self.wae is None else self.wae.state_dict(),
+            "wae_before": self.wae_before,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -148,7 +156,8 @@ class SDG(Method):
         self.augmentation.load_state_dict(state["augmentation"])
         self.wae = None
         if state["wae"] is not None:
-            self.wae = self._new_wae()
+            self.wae_before = state["wae_before"]
+            self.wae = self._new_wae(self.wae_before)
             self.wae.load_state_dict(state["wae"])
 
     def _climb(self, batch: Batch) -> torch.Tensor:
@@ -185,7 +194,8 @@ class SDG(Method):
         count = max(1, self.settings.augmented_batch // max(1, len(domains)))
         return [domain.batch(_random_indices(len(domain), count), self.device) for domain in domains]
 
-    def _new_wae(self) -> WAETraining:
+    def _new_wae(self, number: int) -> WAETraining:
+        """The training of V before domain `number`: on the domain before it, the source for the first."""
         settings = WAESettings(
             prior=self.settings.prior,
             reconstruction=self.settings.wae_loss,
@@ -194,8 +204,9 @@ class SDG(Method):
             epochs=self.settings.wae_epochs,
             batch_size=self.settings.batch_size,
         )
-        learned = [self.source, *self.augmentation.domains][-1]
-        auto_encoder = self._new_auto_encoder().to(self.device)
+        learned = [self.source, *self.augmentation.domains][number - 1]
+        before = self.wae.auto_encoder if self.wae is not None and self.settings.retrain == "on" else None
+        auto_encoder = before or self._new_auto_encoder().to(self.device)
         return WAETraining(auto_encoder, _UnitImages(self, learned), settings, seed=self.seed)
 
     def _new_auto_encoder(self) -> AutoEncoder:
