@@ -5,7 +5,17 @@ import pytest
 import torch
 from PIL import Image, ImageOps
 
-from onedomain.augmix import OPERATIONS, augmix, autocontrast, equalize, posterize, rotate, solarize, translate_x
+from onedomain.augmix import (
+    OPERATIONS,
+    augmix,
+    autocontrast,
+    equalize,
+    posterize,
+    rotate,
+    solarize,
+    translate_x,
+    translate_y,
+)
 
 
 def images(n=5, side=32):
@@ -28,29 +38,39 @@ def test_operations_without_strength_against_pillow(ours, pillow):
 
 def test_posterize_and_solarize_against_pillow():
     pixels, tensor = images()
-    few = as_bytes(posterize(tensor, torch.ones(5)))
+    few = as_bytes(posterize(tensor, torch.full((5,), 0.3)))
     dark = as_bytes(solarize(tensor, torch.full((5,), 0.5)))
     for place in range(5):
         image = Image.fromarray(pixels[place])
-        assert np.array_equal(few[place], np.asarray(ImageOps.posterize(image, 4)))
+        assert np.array_equal(few[place], np.asarray(ImageOps.posterize(image, 3)))
         assert np.array_equal(dark[place], np.asarray(ImageOps.solarize(image, 128)))
 
 
 def test_no_strength_moves_nothing():
     _, tensor = images()
-    for name in ("posterize", "rotate", "shear_x", "shear_y", "translate_x", "translate_y"):
+    for name in ("rotate", "shear_x", "shear_y", "translate_x", "translate_y"):
         assert torch.allclose(OPERATIONS[name](tensor, torch.zeros(5)), tensor, atol=1e-5), name
 
 
-def test_translation_and_rotation_by_hand():
+def test_translation_by_hand(monkeypatch):
+    monkeypatch.setattr("onedomain.augmix._sign", torch.ones_like)
     image = torch.zeros(1, 1, 9, 9)
-    image[0, 0, 4, 1] = 1.0
-    torch.manual_seed(0)
-    moved = translate_x(image, torch.tensor([1.0]))  # a third of the width, to either side
-    assert {tuple(place) for place in (moved > 0.9).nonzero().tolist()} <= {(0, 0, 4, 4)}
-    turned = rotate(image, torch.tensor([1.0]))
-    row, column = (turned[0, 0] == turned.max()).nonzero()[0].tolist()
-    assert (row, column) in {(2, 1), (6, 1), (3, 1), (5, 1), (2, 2), (6, 2)}  # 30° on a circle of three pixels
+    image[0, 0, 4, 7] = 1.0
+    assert (translate_x(image, torch.ones(1)) > 0.9).nonzero().tolist() == [[0, 0, 4, 4]]  # a third of the width
+    assert (translate_y(image.transpose(2, 3), torch.ones(1)) > 0.9).nonzero().tolist() == [[0, 0, 4, 4]]
+
+
+@pytest.mark.parametrize(("height", "width"), [(33, 33), (21, 63), (63, 21)])
+def test_a_rotation_keeps_lengths_whatever_the_shape(height, width, monkeypatch):
+    monkeypatch.setattr("onedomain.augmix._sign", torch.ones_like)
+    image = torch.zeros(1, 1, height, width)
+    image[0, 0, height // 2, width // 2 + 8] = 1.0  # eight pixels to the right of the middle
+    turned = rotate(image, torch.ones(1))[0, 0]
+    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    row = (turned * rows).sum() / turned.sum() - height // 2
+    column = (turned * columns).sum() / turned.sum() - width // 2
+    assert abs(row.item()) == pytest.approx(8 * 0.5, abs=0.3)  # 30°
+    assert column.item() == pytest.approx(8 * 0.866, abs=0.3)
 
 
 def test_the_mixture_stays_in_the_range_and_every_image_has_its_own():

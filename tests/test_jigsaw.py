@@ -15,7 +15,6 @@ def test_permutations_are_distinct_and_far_apart():
     assert len({tuple(order) for order in orders.tolist()}) == 31
     distances = (orders[:, None] != orders[None]).sum(2)
     assert distances[~np.eye(31, dtype=bool)].min() >= 7
-    assert distances[0, 1:].min() == 9 or distances[0, 1:].min() >= 7
     assert np.array_equal(orders, distant_permutations(31))
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from onedomain.equations import task_loss
-from onedomain.meta import Model, Parameters, batch_losses, inner_step, meta_gradient
+from onedomain.meta import MetaGradient, Model, Parameters, batch_losses, inner_step, meta_gradient
 
 Batch = tuple[Tensor, Tensor]
 RATE = 0.3  # large, so that the second order shows
@@ -282,3 +282,15 @@ def test_parameters_that_only_the_domains_use_get_their_plain_gradient() -> None
     expected = dict(zip(theta, torch.autograd.grad(total, list(theta.values())), strict=True))
     assert gradients["noise.weight"].abs().max() > 0
     assert_same(gradients, expected)
+
+
+def test_a_gradient_in_another_layout_is_stepped_on_rightly() -> None:
+    torch.manual_seed(0)
+    module = nn.Conv2d(3, 4, 3)
+    module.weight.data = module.weight.data.contiguous(memory_format=torch.channels_last)
+    gradient = torch.randn(4, 3, 3, 3)
+    before = module.weight.detach().clone()
+    meta = MetaGradient({"weight": gradient, "bias": torch.zeros(4)}, torch.zeros(1), torch.zeros(1))
+    meta.assign(module)
+    torch.optim.Adam(module.parameters(), lr=1.0, fused=True).step()
+    assert torch.equal((before - module.weight.detach()).sign(), gradient.sign())

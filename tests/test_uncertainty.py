@@ -33,7 +33,7 @@ def test_one_in_twenty_of_the_source_is_flagged_and_what_lies_far_is():
     generator = torch.Generator().manual_seed(0)
     spread = torch.tensor([1.0, 10.0, 0.1])
     source, held_out, later = (spread * torch.randn(4000, 3, generator=generator) for _ in range(3))
-    calibration = calibrate([said(source)], [said(held_out)], True)
+    calibration = calibrate(lambda: [said(source)], lambda draws: [said(held_out)], True)
     scores = calibration.score(said(later))
     assert float((scores > calibration.threshold).double().mean()) == pytest.approx(0.05, abs=0.01)
     assert float(scores.square().mean()) == pytest.approx(1.0, abs=0.05)  # Mahalanobis: every direction counts alike
@@ -46,7 +46,7 @@ def test_the_distance_is_mahalanobis():
     values = torch.randn(50_000, 2, generator=generator, dtype=torch.float64) @ torch.tensor(
         [[2.0, 1.0], [0.0, 1.0]], dtype=torch.float64
     )
-    calibration = calibrate([said(values)], [said(values)], True)
+    calibration = calibrate(lambda: [said(values)], lambda draws: [said(values)], True)
     point = torch.tensor([[3.0, -1.0]], dtype=torch.float64)
     centred = (point - values.mean(0)).numpy()[0]
     expected = math.sqrt(centred @ np.linalg.inv(np.cov(values.numpy().T)) @ centred / 2)
@@ -54,14 +54,14 @@ def test_the_distance_is_mahalanobis():
 
 
 def test_constant_statistics_do_not_break_it():
-    calibration = calibrate([said(torch.ones(20, 3))], [said(torch.ones(5, 3))], True)
+    calibration = calibrate(lambda: [said(torch.ones(20, 3))], lambda draws: [said(torch.ones(5, 3))], True)
     assert calibration.score(said(torch.ones(2, 3))).tolist() == [0.0, 0.0]
     assert calibration.score(said(torch.zeros(1, 3))).item() > calibration.threshold
 
 
 def test_models_without_phi_are_scored_by_entropy():
     sure, unsure = torch.tensor([[[0.99, 0.01]]]), torch.tensor([[[0.5, 0.5]]])
-    calibration = calibrate([], [Predictive(sure.repeat(1, 100, 1))], True)
+    calibration = calibrate(list, lambda draws: [Predictive(sure.repeat(1, 100, 1))], True)
     assert calibration.mean is None
     assert calibration.score(Predictive(unsure)).item() == pytest.approx(math.log(2))
     assert calibration.score(Predictive(unsure)).item() > calibration.threshold
@@ -99,3 +99,29 @@ def test_a_loaded_run_says_the_same(tmp_path):
     assert np.array_equal(before.domain_score, after.domain_score)
     assert before.out_of_domain.dtype == bool
     assert (before.mutual_information == 0).all()
+
+
+def test_classes_that_come_one_after_another_do_not_mislead_the_calibration(monkeypatch):
+    monkeypatch.setattr("onedomain.fitting.MOST_IMAGES", 30)
+    tiny = make_tiny(300)
+    by_class = tiny.subset(np.argsort(tiny.labels, kind="stable"))
+    looked_at = []
+    real = od.ERM.predictive
+
+    def kept(self, images, draws=None):
+        looked_at.append(images)
+        return real(self, images, draws)
+
+    monkeypatch.setattr(od.ERM, "predictive", kept)
+    od.fit("erm", by_class, network=TinyNet(), steps=1, held_out=by_class, progress=False)
+    bright = torch.cat(looked_at)[:, 0].mean(1)  # by column: which third is bright
+    assert {int(third) for third in bright.view(len(bright), 8)[:, [0, 3, 6]].argmax(1)} == {0, 1, 2}
+
+
+def test_calibrating_leaves_the_callers_random_numbers_alone(tiny):
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    network = TinyNet()
+    torch.manual_seed(0)
+    od.fit("erm", tiny, network=network, steps=1, progress=False)
+    assert torch.equal(torch.rand(1), expected)

@@ -71,8 +71,8 @@ def equalize(images: Tensor, strength: Tensor) -> Tensor:
 
 
 def posterize(images: Tensor, strength: Tensor) -> Tensor:
-    """Fewer levels: 8 bits down to 4."""
-    bits = 2 ** (8 - (4 * strength).round()).view(-1, 1, 1, 1)
+    """Fewer levels: 4 bits, down to 1 at full strength."""
+    bits = 2 ** (4 - (4 * strength).floor()).clamp(min=1).view(-1, 1, 1, 1)
     return (images * 255 / 256 * bits).floor() / bits * 256 / 255
 
 
@@ -85,8 +85,8 @@ def rotate(images: Tensor, strength: Tensor) -> Tensor:
     """By up to 30° either way."""
     angle = _sign(strength) * strength * math.pi / 6
     cos, sin = torch.cos(angle), torch.sin(angle)
-    zero = torch.zeros_like(cos)
-    return _moved(images, torch.stack([cos, -sin, zero, sin, cos, zero], 1))
+    zero, ratio = torch.zeros_like(cos), images.shape[2] / images.shape[3]  # coordinates are shares of either side
+    return _moved(images, torch.stack([cos, -sin * ratio, zero, sin / ratio, cos, zero], 1))
 
 
 def shear_x(images: Tensor, strength: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ class Benchmark:
     network: str
     train: Callable[[Path], Domain]
     held_out: Callable[[Path], Domain]
-    calibration: Callable[[Path], Domain]  # source images, neither trained nor scored on, that `out_of_domain` rests on
+    calibration: Callable[[Path], Domain]  # source images, never trained on, that `out_of_domain` rests on
     targets: Mapping[str, Callable[[Path], Domain]]
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     trained_on_by: tuple[str, ...] = ()  # benchmarks whose training images are among the ones scored here

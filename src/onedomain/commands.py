@@ -171,7 +171,8 @@ def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluati
         given = f"its digits are among the training images of a {run.manifest.benchmark} run"
         raise UserError(f"--benchmark {benchmark.name}", given, "a benchmark whose images this run has not seen")
     domains, missing = benchmark.load_for_scoring(data_folder(data))
-    seen = [benchmark.source] if run.manifest.benchmark == benchmark.name else []
+    trained = BENCHMARKS.get(run.manifest.benchmark or "")
+    seen = [benchmark.source] if benchmark == trained or (trained and trained.train is benchmark.train) else []
     return run.evaluate(domains, seen=seen, progress=True), missing
 
 

@@ -34,7 +34,7 @@ from onedomain.training import METRICS, private_randomness, seed_everything, tra
 from onedomain.uncertainty import MOST_IMAGES, Calibration, Predictive, calibrate
 
 SET_ASIDE = 0.05  # share of the source that is held out when no held-out images are given
-FEWEST_TO_SET_ASIDE, MOST_SET_ASIDE = 200, 1000
+FEWEST_TO_SET_ASIDE, MOST_SET_ASIDE = 400, 1000  # at least 20 images: the 95% quantile of fewer is their maximum
 
 
 def fit(
@@ -61,7 +61,7 @@ def fit(
 
     `held_out` are further images of the source domain: never trained on, they tell how the source scores that
     training has not seen, so that `out_of_domain` of a prediction means something. Without them 5% of the source (of
-    200 images or more, at most 1,000 of them) are set aside for that.
+    400 images or more, at most 1,000 of them) are set aside for that.
     """
     method = method_class(method)() if isinstance(method, str) else method
     if not isinstance(method, Method):
@@ -79,8 +79,8 @@ def fit(
     domain = domain.require_every_class()
     if len(domain.classes) < 2:
         raise UserError("source", f"has the one class {domain.classes[0]}", "at least two classes")
-    if method.balanced and domain.dense:
-        raise UserError("method", f"{method.name} compares images by class, and here pixels have labels", "another one")
+    if domain.dense and not method.dense:
+        raise UserError("method", f"{method.name} needs one label an image, and here pixels have labels", "another one")
     where = pick_device(device)
     with private_randomness():
         seed_everything(seed, step=-1)
@@ -123,12 +123,16 @@ def _set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
 
 def _calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
     def said(domain: Domain, draws: int | None) -> Iterator[Predictive]:
-        for start in range(0, min(len(domain), MOST_IMAGES), 250):
-            indices = range(start, min(start + 250, len(domain), MOST_IMAGES))
-            yield method.predictive(domain.batch(indices, method.device).images, draws=draws)
+        # From all over the domain: folders are sorted by class.
+        some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
+        size = min(250, 4 * method.settings.batch_size)
+        for start in range(0, len(some), size):
+            images = domain.batch(some[start : start + size], method.device).images
+            yield method.predictive(images, draws=draws)
 
-    draws = None if method.auxiliary is None else 0  # (μ, σ) need no draw
-    return calibrate(said(source, 0), said(held_out or source, draws), held_out is not None)
+    with private_randomness():
+        seed_everything(method.seed, step=-1)  # a dataset may be random
+        return calibrate(lambda: said(source, 0), lambda draws: said(held_out or source, draws), held_out is not None)
 
 
 def _blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:

@@ -54,7 +54,14 @@ class MetaGradient(NamedTuple):
         `prefix` stands before their names among the gradients, such as that of a module given as `also`.
         """
         for name, parameter in network.named_parameters():
-            parameter.grad = self.gradients.get(prefix + name)
+            gradient = self.gradients.get(prefix + name)
+            parameter.grad = None if gradient is None else in_layout_of(parameter, gradient)
+
+
+def in_layout_of(parameter: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient in the memory layout of its parameter: fused optimisers walk over both without looking."""
+    same = gradient.stride() == parameter.stride()
+    return gradient if same else torch.empty_like(parameter).copy_(gradient)
 
 
 def inner_step(

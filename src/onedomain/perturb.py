@@ -97,8 +97,8 @@ class Perturbation(nn.Module):
         """(μ, σ) and (a, b, τ) from the inputs of the perturbed layers. θ gets no gradient through them."""
         inputs = [each.detach() for each in inputs]
         mu = [MU_BOUND * torch.tanh(twin(x) / MU_BOUND) for twin, x in zip(self.mu, inputs, strict=True)]
-        # log σ² is bounded by 0 from above: −softplus(−s), whose exponential is the logistic function.
-        sigma = [torch.sigmoid(twin(x)).sqrt() for twin, x in zip(self.log_variance, inputs, strict=True)]
+        # log σ² is bounded by 0 from above, as −softplus(−s); the root of a sigmoid would have no gradient far below 0.
+        sigma = [torch.exp(-0.5 * F.softplus(-twin(x))) for twin, x in zip(self.log_variance, inputs, strict=True)]
         raw = torch.sigmoid(self.mixer(torch.cat([_readable(mu[0]), _readable(sigma[0])], 1)))
         low, high = BETA_RANGE
         a, b, tau = (low + (high - low) * raw[:, 0], low + (high - low) * raw[:, 1], raw[:, 2])
@@ -111,6 +111,8 @@ def watched(network: NamedNetwork) -> Iterator[Seen]:
     seen = Seen()
 
     def keep_layer(_layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        if not inputs or not isinstance(inputs[0], Tensor):
+            raise UserError("perturb", "a named layer is called without a tensor in the first place", "another layer")
         seen.inputs.append(inputs[0])
         seen.outputs.append(output)
 
@@ -199,7 +201,7 @@ def can_expand(network: NamedNetwork, images: Tensor) -> bool:
             expanded = network(images)
         with torch.no_grad():
             plain = network(images)
-    except RuntimeError:  # shapes that do not fit: something before the layer is used after it
+    except Exception:  # shapes that do not fit (something before the layer is used after it), or a check of the user's
         return False
     finally:
         network.module.train(was_training)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 _SMALL = 1e-5
+LARGEST_UNFOLDED = 2**24  # values that images are unfolded to at once: a matter of memory alone
 
 
 def random_convolution(images: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -35,7 +36,9 @@ def random_convolution(images: Tensor, sizes: Sequence[int]) -> Tensor:
     spread = 1 / (picked.to(images.dtype) * math.sqrt(c))
     kernels = torch.randn(n, c, c, largest, largest, device=images.device, dtype=images.dtype)
     kernels = kernels * (inside * spread.view(n, 1, 1)).view(n, 1, 1, largest, largest)
-    return _convolved(F.unfold(images, largest, padding=largest // 2), kernels, (h, w))
+    at_once = max(1, LARGEST_UNFOLDED // (c * largest * largest * h * w))
+    parts = zip(torch.split(images, at_once), torch.split(kernels, at_once), strict=True)
+    return torch.cat([_convolved(F.unfold(part, largest, padding=largest // 2), own, (h, w)) for part, own in parts])
 
 
 def mixed_with_original(images: Tensor, changed: Tensor) -> Tensor:

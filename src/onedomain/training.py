@@ -116,7 +116,8 @@ class Keeper:
 
     def save(self, step: int) -> None:
         """Write the checkpoint, unless the last update made a weight that is no number: the last good one is kept."""
-        for name, parameter in self.method.network.module.named_parameters():
+        beside = [] if self.method.auxiliary is None else [*self.method.auxiliary.named_parameters()]
+        for name, parameter in [*self.method.network.module.named_parameters(), *beside]:
             if not bool(parameter.isfinite().all()):
                 kept = "" if self.folder is None else "; the last good checkpoint is kept"
                 raise TrainingDiverged(f"{name} is no longer finite at step {step}{kept}; try a smaller learning_rate")
@@ -150,13 +151,15 @@ class ShuffledBatches:
 class BalancedBatches:
     """Batches that take the classes in turn: of each as many as of the others, give or take one.
 
-    A function of the step alone. A class with few images comes round more often.
+    With so many classes that a batch holds fewer than two images of each, it holds two images of some of them. A
+    function of the step alone. A class with few images comes round more often.
     """
 
     def __init__(self, labels: IntArray, batch_size: int, seed: int) -> None:
         self.batch_size = batch_size
         members = [np.flatnonzero(labels == each) for each in np.unique(labels)]
         self.members = members
+        self.together = 1 if 2 * len(members) <= batch_size else 2
 
         def order(place: int, epoch: int) -> IntArray:
             return np.random.default_rng([seed, place, epoch]).permutation(members[place])
@@ -166,8 +169,9 @@ class BalancedBatches:
     def __call__(self, step: int) -> IntArray:
         chosen = []
         for slot in range(step * self.batch_size, (step + 1) * self.batch_size):
-            turn, place = divmod(slot, len(self.members))
-            epoch, position = divmod(turn, len(self.members[place]))
+            group, within = divmod(slot, self.together)
+            turn, place = divmod(group, len(self.members))
+            epoch, position = divmod(turn * self.together + within, len(self.members[place]))
             chosen.append(self.order(place, epoch)[position])
         return np.array(chosen)
 

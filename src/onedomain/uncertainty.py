@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,16 +80,24 @@ def domain_score(predictive: Predictive, mean: Tensor | None, precision: Tensor 
     return (((away @ precision) * away).sum(1).clamp(min=0) / len(mean)).sqrt()
 
 
-def calibrate(source: Iterable[Predictive], held_out: Iterable[Predictive], has_held_out: bool) -> Calibration:
-    """Learn what the source looks like from training images, and where it ends from images that were held out."""
-    statistics = [each.statistics for each in source if each.statistics is not None]
+def calibrate(
+    source: Callable[[], Iterable[Predictive]],
+    held_out: Callable[[int | None], Iterable[Predictive]],
+    has_held_out: bool,
+) -> Calibration:
+    """Learn what the source looks like from training images, and where it ends from images that were held out.
+
+    `held_out` is told how many draws are needed: none if the score comes from (μ, σ), else those of a prediction.
+    """
+    statistics = [each.statistics for each in source() if each.statistics is not None]
     mean = precision = None
     if statistics:
         values = torch.cat(statistics).double()
         mean = values.mean(0)
         precision = shrunk_precision(values)
-    scores = torch.cat([domain_score(each, mean, precision) for each in held_out]).sort().values
-    # Conformal: with n scores, the next one from the same domain exceeds this one with a chance of at most 5%.
+    said = held_out(None if mean is None else 0)
+    scores = torch.cat([domain_score(each, mean, precision) for each in said]).sort().values
+    # Conformal: with n ≥ 19 scores, the next one from the same domain exceeds this one with a chance of at most 5%.
     place = min(len(scores), math.ceil(LEVEL * (len(scores) + 1))) - 1
     return Calibration(float(scores[place]), len(scores), has_held_out, mean, precision)
 

@@ -73,8 +73,38 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(name, tiny, tmp_path, mon
         fit(name, tiny, steps=12, out=tmp_path / "killed")
     monkeypatch.setattr(kind, "step", step)
     fit(name, tiny, steps=12, out=tmp_path / "killed", resume=True)
-    before, after = ((tmp_path / kind / "model.safetensors").read_bytes() for kind in ("whole", "killed"))
-    assert before == after
+    assert_same_files(tmp_path)
+
+
+def assert_same_files(folder):
+    names = {file.relative_to(folder / "whole") for file in (folder / "whole").rglob("*") if file.is_file()}
+    for name in names:
+        if name.suffix in (".safetensors", ".npy"):
+            assert (folder / "whole" / name).read_bytes() == (folder / "killed" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("moment", [1, 2, 4])
+def test_an_ensemble_killed_inside_a_round_goes_on_to_the_same_bits(tiny, tmp_path, monkeypatch, moment):
+    monkeypatch.setattr("onedomain.training.SECONDS_BETWEEN_SAVED_PARTS", -1.0)  # save after every part
+    monkeypatch.setattr("onedomain.augmented.BATCH", 10)
+    fit("gud", tiny, steps=8, out=tmp_path / "whole", gammas="0.1,1")
+    prepare, parts = od.GUD.prepare, 0
+
+    def killed(self, step):
+        nonlocal parts
+        for part in prepare(self, step):
+            yield part
+            parts += 1
+            if parts == moment:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(od.GUD, "prepare", killed)
+    with pytest.raises(KeyboardInterrupt):
+        fit("gud", tiny, steps=8, out=tmp_path / "killed", gammas="0.1,1")
+    monkeypatch.setattr(od.GUD, "prepare", prepare)
+    fit("gud", tiny, steps=8, out=tmp_path / "killed", gammas="0.1,1", resume=True)
+    assert (tmp_path / "whole" / "augmented-2" / "augmented-2.npy").exists()
+    assert_same_files(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +138,19 @@ def test_batches_hold_all_classes_in_equal_numbers():
     assert not np.array_equal(batches(11), BalancedBatches(labels, 10, seed=1)(11))
 
 
-@pytest.mark.parametrize("name", ["ccsa", "d-sne"])
+def test_with_many_classes_a_batch_still_holds_pairs():
+    labels = np.arange(200) % 20
+    for step in range(12):
+        counts = np.bincount(labels[BalancedBatches(labels, 8, seed=0)(step)])
+        assert sorted(counts[counts > 0]) == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("name", ["ccsa", "d-sne", "augmix"])
 def test_labels_of_pixels_are_refused_where_images_are_compared(name):
     dense = Domain(
         "d", "train", np.zeros((4, 8, 8, 1), np.uint8), np.zeros((4, 8, 8), int) + np.eye(8, dtype=int), "ab"
     )
-    with pytest.raises(od.UserError, match=f"method: {name} compares images by class"):
+    with pytest.raises(od.UserError, match=f"method: {name} needs one label an image"):
         fit(name, dense, steps=1)
 
 

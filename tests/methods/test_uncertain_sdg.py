@@ -165,9 +165,18 @@ def test_the_curriculum_grows_and_phi_changes(tiny):
     assert rows[-1]["perturbation"] > 1.1 * rows[0]["perturbation"]
     assert rows[-1]["smoothness"] > rows[0]["smoothness"]
     torch.manual_seed(0)
-    fresh = begun(TinyNet(), tiny, layers=("conv",), embedding="pool")
+    untrained = od.fit(
+        UncertainSDG(**QUICK),
+        tiny,
+        network=TinyNet(),
+        embedding="pool",
+        perturb=["conv"],
+        steps=2,  # the warm-up alone
+        progress=False,
+    )
+    before = dict(untrained.method.phi.named_parameters())
     for name, parameter in run.method.phi.named_parameters():
-        assert not torch.equal(parameter, dict(fresh.phi.named_parameters())[name]), name
+        assert not torch.equal(parameter, before[name]), name
     assert run.evaluate({"same": tiny})["same"].accuracy > 0.8
 
 
@@ -304,3 +313,36 @@ def test_its_measures_are_logged(tmp_path, tiny):
     od.fit(UncertainSDG(**QUICK), tiny, out=tmp_path / "a", **given)
     rows = [json.loads(line) for line in (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()]
     assert {"perturbation", "sigma", "smoothness", "tau", "mix"} <= rows[-1].keys()
+
+
+def test_phi_starts_from_the_seed_and_waits_for_the_warm_up(tiny):
+    def phi(steps):
+        torch.manual_seed(0)
+        given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "steps": steps, "progress": False}
+        return od.fit(UncertainSDG(**QUICK), tiny, **given).method.phi.state_dict()
+
+    one, three, four = phi(1), phi(3), phi(4)
+    assert all(torch.equal(one[name], three[name]) for name in one)
+    assert not torch.equal(three["mixer.weight"], four["mixer.weight"])
+
+
+def test_without_learned_uncertainty_the_domain_is_judged_by_entropy(tiny):
+    given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "steps": 20, "progress": False}
+    run = od.fit(UncertainSDG(**{**QUICK, "uncertainty": False}), tiny, **given)
+    assert run.calibration.mean is None
+    p = run.predict(tiny.images)
+    assert np.allclose(p.domain_score, p.uncertainty)
+    assert run.calibration.threshold > 0
+
+
+def test_an_embedding_that_the_noise_does_not_reach_is_refused(tiny):
+    given = {"network": SmoothNet(), "embedding": "features.0", "perturb": ["features.3"], "progress": False}
+    with pytest.raises(od.UserError, match="embedding: 'features.0' does not depend on features.3"):
+        od.fit(UncertainSDG(**QUICK), tiny, **given)
+
+
+def test_large_pixel_values_leave_phi_finite(tiny):
+    images = tiny.images.astype(np.float32) * 4
+    given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "steps": 30, "progress": False}
+    run = od.fit(UncertainSDG(**{**QUICK, "mixup_weight": 1.0}), (images, tiny.labels), **given)
+    assert all(torch.isfinite(parameter).all() for parameter in run.method.phi.parameters())

@@ -43,7 +43,8 @@ class Method(ABC):
     citation: ClassVar[str]
     cost: ClassVar[float | None] = None  # time of a step by ERM's, LeNet on one thread: `python -m bench methods`
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
-    balanced: ClassVar[bool] = False  # whether every batch should hold all classes in equal numbers; one label an image
+    balanced: ClassVar[bool] = False  # whether every batch should hold classes in equal numbers, at least in pairs
+    dense: ClassVar[bool] = True  # whether it can learn labels of pixels
     auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ
 
     network: NamedNetwork
@@ -68,9 +69,9 @@ class Method(ABC):
         """
         self.network, self.device, self.seed, self.folder = network, device, seed, folder
         network.module.to(device)
-        for parameter in network.module.parameters():
-            if parameter.ndim == 4:
-                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+        for layer in network.module.modules():
+            if isinstance(layer, (nn.Conv2d, nn.ConvTranspose2d)):
+                layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
 
     def build(self, images: torch.Tensor) -> None:
         """Make what depends on the images' shape and the attached network, such as `auxiliary`."""
@@ -118,6 +119,11 @@ class AdamMethod(Method):
     """A method whose state is the network and Adam, and `head` if training needs one that prediction does not."""
 
     head: nn.Module | None = None
+
+    @property
+    def training_parameters(self) -> int:
+        beside = 0 if self.head is None else sum(parameter.numel() for parameter in self.head.parameters())
+        return super().training_parameters + beside
 
     def begin(self, source: Domain) -> None:
         self.source = source

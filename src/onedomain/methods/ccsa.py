@@ -30,6 +30,7 @@ class CCSA(LossMethod):
     citation = "Motiian et al., Unified Deep Supervised Domain Adaptation and Generalization, ICCV 2017"
     needs_embedding = True
     balanced = True
+    dense = False
 
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
         logits, z = self.network.embed(batch.images)

@@ -30,6 +30,7 @@ class DSNE(LossMethod):
     citation = "Xu et al., d-SNE: Domain Adaptation using Stochastic Neighborhood Embedding, CVPR 2019"
     needs_embedding = True
     balanced = True
+    dense = False
 
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
         logits, z = self.network.embed(batch.images)

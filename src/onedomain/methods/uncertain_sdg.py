@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
-from onedomain.meta import Model, batch_losses, meta_gradient
+from onedomain.errors import UserError
+from onedomain.meta import Model, batch_losses, in_layout_of, meta_gradient
 from onedomain.methods.base import Method, Part, adam
 from onedomain.perturb import Noise, Perturbation, added, can_expand, watched
 from onedomain.settings import Settings
@@ -76,6 +77,7 @@ class UncertainSDG(Method):
         super().build(images)
         self.auxiliary = self.phi = Perturbation(self.network, images)
         self.expand = can_expand(self.network, images)
+        self._check_embedding_comes_later(images)
 
     def begin(self, source: Domain) -> None:
         self.source = source
@@ -141,7 +143,7 @@ class UncertainSDG(Method):
                 towards = [task - constraint for task, constraint in zip(towards, pull, strict=True)]
             gradients = _gradients(made.parts.values(), self.phi.parameters(), towards)
             for parameter, gradient in zip(self.phi.parameters(), gradients, strict=True):
-                parameter.grad = gradient
+                parameter.grad = in_layout_of(parameter, gradient)
             (self.climber if self._climbs else self.phi_optimiser).step()
         losses = torch.cat([meta.source_loss, meta.domain_losses])
         return {
@@ -150,7 +152,7 @@ class UncertainSDG(Method):
             "augmented": losses[1:].mean(),
             "perturbation": torch.stack([offset.mean() for offset in cut[0].offsets]).mean().detach(),
             "sigma": torch.stack([sigma.detach().mean() for sigma in noise.sigma]).mean(),
-            "smoothness": 1 - cut[0].labels[-1].detach().amax(2).mean(),
+            "smoothness": _smoothness(cut[0].labels[-1].detach()),
             "tau": noise.tau.detach().mean(),
             "mix": (noise.a / (noise.a + noise.b)).detach().mean(),
         }
@@ -165,13 +167,15 @@ class UncertainSDG(Method):
         self.network.module.eval()
         chunks = [self._predictive(part, count) for part in torch.split(images, max(1, LARGEST_PASS // max(1, count)))]
         statistics = [each.statistics for each in chunks if each.statistics is not None]
-        return Predictive(torch.cat([each.draws for each in chunks], 1), torch.cat(statistics))
+        return Predictive(torch.cat([each.draws for each in chunks], 1), torch.cat(statistics) if statistics else None)
 
     def _predictive(self, images: torch.Tensor, count: int) -> Predictive:
         with watched(self.network) as seen:
             plain = self.network(images).double().softmax(1)
         noise = self._noise(seen.inputs)
-        statistics = torch.cat([_channel_means(each) for each in (*noise.mu, *noise.sigma)], 1)
+        statistics = None
+        if self.settings.uncertainty:  # without it (μ, σ) are the same for all images, and say nothing of them
+            statistics = torch.cat([_channel_means(each) for each in (*noise.mu, *noise.sigma)], 1)
         if count == 0:
             return Predictive(plain[None], statistics)
         share = torch.ones(1, count, len(images), device=images.device)
@@ -215,6 +219,21 @@ class UncertainSDG(Method):
         ones = torch.ones_like(noise.tau)
         mu = [torch.zeros_like(each) for each in noise.mu]
         return Noise(mu, [torch.ones_like(each) for each in mu], ones, ones, 0.5 * ones)
+
+    def _check_embedding_comes_later(self, images: torch.Tensor) -> None:
+        """Refuse an embedding that the noise does not reach: L_const would always be 0."""
+        with torch.no_grad(), watched(self.network) as seen:
+            self.network.module.eval()
+            self.network(images)
+            offsets = [torch.ones(1, *output.shape, device=output.device) for output in seen.outputs]
+        share = torch.ones(1, 1, len(images), device=images.device)
+        with torch.no_grad(), added(self.network, offsets, share), watched(self.network) as noisy:
+            self.network(images)
+        if torch.equal(seen.z, noisy.z):
+            layers = ", ".join(self.network.perturb)
+            raise UserError(
+                "embedding", f"{self.network.embedding!r} does not depend on {layers}", "a layer after them"
+            )
 
     def _climb_alone(self, batch: Batch) -> None:
         """A burst: φ climbs L_task − α·L_const on this batch many times, θ and its statistics stay as they are."""
@@ -292,8 +311,9 @@ class Made:
     @property
     def parts(self) -> dict[str, torch.Tensor]:
         """All that depends on φ."""
-        named = {f"offset {place}": offset for place, offset in enumerate(self.offsets)}
-        every = {**named, "share": self.share, "labels": self.labels}
+        # A slash stands in no parameter's name: these names lie beside those of the network's.
+        named = {f"φ/offset/{place}": offset for place, offset in enumerate(self.offsets)}
+        every = {**named, "φ/share": self.share, "φ/labels": self.labels}
         return {name: tensor for name, tensor in every.items() if tensor.requires_grad}
 
     def cut(self) -> Made:
@@ -316,6 +336,11 @@ def _gradients(
     return torch.autograd.grad(
         tuple(values), tuple(by), vectors, retain_graph=retain_graph, allow_unused=True, materialize_grads=True
     )
+
+
+def _smoothness(labels: torch.Tensor) -> torch.Tensor:
+    """Mean of what labels (K, N, classes, …) give to other classes than the largest; void pixels have no label."""
+    return (labels.sum(2) - labels.amax(2)).sum() / labels.sum().clamp(min=1)
 
 
 def _by_fan_in(module: torch.nn.Module, rate: float) -> list[dict[str, Any]]:
