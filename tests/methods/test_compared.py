@@ -10,7 +10,7 @@ import onedomain as od
 from onedomain.consistency import divergence_from_mean
 from onedomain.data.domain import Domain
 from onedomain.equations import task_loss
-from onedomain.methods import method_class
+from onedomain.methods import method_class, method_names
 from onedomain.methods.me_ada import prediction_entropy
 from onedomain.networks import own_network
 from onedomain.pairs import contrastive_loss, nearest_other_loss, squared_distances
@@ -251,3 +251,12 @@ def test_pro_randconv_learns_changed_images_that_erm_misses():
         changed = torch.cat([method.changed(tiny.batch(range(60)).images) for _ in range(5)])
         missed = task_loss(erm.network(changed), torch.from_numpy(tiny.labels).repeat(5)).mean().item()
     assert scores["pro-randconv"] < missed
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_every_method_says_what_it_does_where_it_is_from_and_what_it_costs(name):
+    kind = method_class(name)
+    assert kind.summary
+    assert kind.citation
+    assert kind.cost is not None
+    assert kind.cost >= 1

@@ -346,3 +346,17 @@ def test_large_pixel_values_leave_phi_finite(tiny):
     given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "steps": 30, "progress": False}
     run = od.fit(UncertainSDG(**{**QUICK, "mixup_weight": 1.0}), (images, tiny.labels), **given)
     assert all(torch.isfinite(parameter).all() for parameter in run.method.phi.parameters())
+
+
+def test_a_trained_network_whose_embedding_is_0_can_be_loaded(tiny, tmp_path):
+    class Dead(SmoothNet):
+        def __init__(self) -> None:
+            super().__init__()
+            self.features.append(nn.ReLU())
+
+    network = Dead()
+    given = {"embedding": "features", "perturb": ["features.0"], "steps": 2, "progress": False}
+    run = od.fit(UncertainSDG(**QUICK), tiny, network=network, **given)
+    nn.init.constant_(network.features[3].bias, -1e6)
+    run.save(tmp_path / "a")
+    od.load(tmp_path / "a", network=Dead())

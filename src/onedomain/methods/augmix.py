@@ -27,6 +27,7 @@ class AugMix(LossMethod):
     settings: AugMixSettings
     summary = "Mixed chains of simple operations, answered like the image itself (Jensen–Shannon loss)."
     citation = "Hendrycks et al., AugMix, ICLR 2020"
+    cost = 3.4
     dense = False  # its operations move pixels
 
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:

@@ -28,6 +28,7 @@ class CCSA(LossMethod):
     settings: CCSASettings
     summary = "Same-class samples near, other classes a margin apart, in the embedding space."
     citation = "Motiian et al., Unified Deep Supervised Domain Adaptation and Generalization, ICCV 2017"
+    cost = 1.0
     needs_embedding = True
     balanced = True
     dense = False

@@ -28,6 +28,7 @@ class DSNE(LossMethod):
     settings: DSNESettings
     summary = "The farthest of the own class nearer than the nearest of another, in the embedding space."
     citation = "Xu et al., d-SNE: Domain Adaptation using Stochastic Neighborhood Embedding, CVPR 2019"
+    cost = 1.0
     needs_embedding = True
     balanced = True
     dense = False

@@ -14,6 +14,7 @@ class ERM(LossMethod):
 
     summary = "Cross-entropy on the source, without augmentation: the baseline."
     citation = "Vapnik, Statistical Learning Theory, 1998; Koltchinskii, Oracle Inequalities, 2011"
+    cost = 1.0
 
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
         return {"loss": task_loss(self.network(batch.images), batch.labels, self.source.void).mean()}

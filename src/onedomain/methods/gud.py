@@ -60,6 +60,7 @@ class GUD(Method):
     summary = "Images that climb the loss join the training set, round by round."
     needs_embedding = True
     citation = "Volpi et al., Generalizing to Unseen Domains via Adversarial Data Augmentation, NeurIPS 2018"
+    cost = 1.0
 
     def build(self, images: torch.Tensor) -> None:
         super().build(images)

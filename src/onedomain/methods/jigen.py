@@ -29,6 +29,7 @@ class JiGen(LossMethod):
     settings: JiGenSettings
     summary = "Solves 3×3 jigsaw puzzles beside telling the class."
     citation = "Carlucci et al., Domain Generalization by Solving Jigsaw Puzzles, CVPR 2019"
+    cost = 1.0
     needs_embedding = True
 
     def build(self, images: torch.Tensor) -> None:

@@ -22,6 +22,7 @@ class MEADA(GUD):
     settings: MEADASettings
     summary = "Images that climb the loss and the network's entropy join the training set, round by round."
     citation = "Zhao et al., Maximum-Entropy Adversarial Data Augmentation, NeurIPS 2020"
+    cost = 1.0
 
     def objective(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return super().objective(logits, labels) + self.settings.entropy_weight * prediction_entropy(logits)

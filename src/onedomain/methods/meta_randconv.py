@@ -38,6 +38,7 @@ class MetaRandConv(AdamMethod):
     settings: MetaRandConvSettings
     summary = "Random convolutions of the batch as the meta-test domains of SDG's scheme (ours)."
     citation = "this library; Qiao, Zhao, Peng, CVPR 2020; Choi et al., CVPR 2023"
+    cost = 5.1
 
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:
         losses_of = partial(batch_losses, loss=partial(task_loss, void=self.source.void))

@@ -25,6 +25,7 @@ class ProRandConv(LossMethod):
     settings: ProRandConvSettings
     summary = "Small random convolutions, repeated, with displaced points and contrast, beside the images themselves."
     citation = "Choi et al., Progressive Random Convolutions for Single Domain Generalization, CVPR 2023"
+    cost = 2.1
 
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
         logits = self.network(torch.cat([batch.images, self.changed(batch.images)]))

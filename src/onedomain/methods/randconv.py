@@ -29,6 +29,7 @@ class RandConv(LossMethod):
     settings: RandConvSettings
     summary = "Random convolutions of several sizes as views that must be answered alike."
     citation = "Xu et al., Robust and Generalizable Visual Representation Learning via Random Convolutions, ICLR 2021"
+    cost = 3.4
 
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
         views = self.settings.views

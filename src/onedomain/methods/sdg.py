@@ -74,6 +74,7 @@ class SDG(Method):
     summary = "Adversarial domains, relaxed by a Wasserstein auto-encoder, as the meta-test of meta-learning."
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Zhao, Peng, CVPR 2020"
+    cost = 4.2
 
     @property
     def training_parameters(self) -> int:
