@@ -49,6 +49,17 @@ def ascend(
     return x_plus.detach()
 
 
+def near_range(value_range: tuple[float, float], margin: float) -> Callable[[Tensor], Tensor]:
+    """What keeps x⁺ near the range of images: on either side it may leave it by `margin` times its width.
+
+    >>> near_range((0.0, 2.0), margin=0.5)(torch.tensor([-3.0, 1.0, 9.0]))
+    tensor([-1.,  1.,  3.])
+    """
+    low, high = value_range
+    room = margin * (high - low)
+    return lambda x: x.clamp(low - room, high + room)
+
+
 @contextmanager
 def frozen(*modules: nn.Module) -> Iterator[None]:
     """Inside, no parameter of `modules` requires a gradient; afterwards each one that did does again.

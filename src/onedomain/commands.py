@@ -172,7 +172,8 @@ def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluati
         raise UserError(f"--benchmark {benchmark.name}", given, "a benchmark whose images this run has not seen")
     domains, missing = benchmark.load_for_scoring(data_folder(data))
     trained = BENCHMARKS.get(run.manifest.benchmark or "")
-    seen = [benchmark.source] if benchmark == trained or (trained and trained.train is benchmark.train) else []
+    same_source = trained is not None and trained.train is benchmark.train
+    seen = [benchmark.source] if same_source else []
     return run.evaluate(domains, seen=seen, progress=True), missing
 
 

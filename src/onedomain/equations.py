@@ -208,6 +208,8 @@ def discriminator_loss(logits_prior: Tensor, logits_codes: Tensor) -> Tensor:
 def perturbed(h: Tensor, e: Tensor) -> Tensor:
     """Eq. 10: h⁺ = h + Softplus(e), features moved by what was drawn for them.
 
+    `networks.hooks.added` computes this and the mixing of features together, in one operation.
+
     Args:
         h: features of a layer, (N, …).
         e: a draw from N(μ, σ), in the shape of `h`.

@@ -13,7 +13,7 @@ from onedomain.equations import task_loss
 from onedomain.meta import Model
 from onedomain.methods.uncertain_sdg import UncertainSDG
 from onedomain.networks import own_network
-from onedomain.perturb import added, watched
+from onedomain.networks.hooks import added, watched
 from tests.conftest import TinyNet, make_tiny
 
 QUICK = {

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, field_validator
 from torch import nn
 
-from onedomain.ascent import ascend, frozen
+from onedomain.ascent import ascend, frozen, near_range
 from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import ada_objective, semantic_distance, task_loss
@@ -71,7 +71,6 @@ class GUD(Method):
 
     def begin(self, source: Domain) -> None:
         self.source = source
-        self.low, self.high = source.value_range
         self.optimisers = [adam(network.module, self.settings.learning_rate) for network in self.networks]
         self.augmentations = [
             Augmentation(source, self.settings.round_size, (self.seed, place), self._folder(place))
@@ -131,7 +130,6 @@ class GUD(Method):
 
     def _climb(self, place: int, batch: Batch) -> torch.Tensor:
         network, gamma = self.networks[place], self.settings.gammas[place]
-        margin = self.settings.range_margin * (self.high - self.low)
         network.module.eval()
         with frozen(network.module):
             with torch.no_grad():
@@ -147,7 +145,7 @@ class GUD(Method):
                 batch.images,
                 rate=self.settings.ascent_rate,
                 steps=self.settings.ascent_steps,
-                project=lambda x: x.clamp(self.low - margin, self.high + margin),
+                project=near_range(self.source.value_range, self.settings.range_margin),
             )
 
     def _folder(self, place: int) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from onedomain.ascent import ascend, frozen
+from onedomain.ascent import ascend, frozen, near_range
 from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain, IntArray
 from onedomain.equations import ada_objective, relaxation, semantic_distance, task_loss
@@ -155,16 +155,14 @@ class SDG(Method):
         self.network.module.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.augmentation.load_state_dict(state["augmentation"])
-        self.wae = None
+        self.wae, self.wae_before = None, state["wae_before"]
         if state["wae"] is not None:
-            self.wae_before = state["wae_before"]
             self.wae = self._new_wae(self.wae_before)
             self.wae.load_state_dict(state["wae"])
 
     def _climb(self, batch: Batch) -> torch.Tensor:
         """Eq. 4 on L_ADA (Eq. 3): z, V and V(x) are fixed; x⁺ keeps to the range of images, widened by the margin."""
         module = self.network.module.eval()
-        margin = self.settings.range_margin * (self.high - self.low)
         v = None if self.wae is None else self.wae.auto_encoder.eval()
         with frozen(module, *([v] if v else [])):
             with torch.no_grad():
@@ -186,7 +184,7 @@ class SDG(Method):
                 batch.images,
                 rate=self.settings.ascent_rate,
                 steps=self.settings.ascent_steps,
-                project=lambda x: x.clamp(self.low - margin, self.high + margin),
+                project=near_range(self.source.value_range, self.settings.range_margin),
             )
 
     def _draw(self) -> list[Batch]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -12,10 +11,10 @@ from pydantic import Field, model_validator
 
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
-from onedomain.errors import UserError
 from onedomain.meta import Model, batch_losses, in_layout_of, meta_gradient
 from onedomain.methods.base import Method, Part, adam
-from onedomain.perturb import Noise, Perturbation, added, can_expand, watched
+from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
+from onedomain.perturb import Made, Noise, Perturbation
 from onedomain.settings import Settings
 from onedomain.uncertainty import Predictive
 
@@ -78,7 +77,7 @@ class UncertainSDG(Method):
         super().build(images)
         self.auxiliary = self.phi = Perturbation(self.network, images)
         self.expand = can_expand(self.network, images)
-        self._check_embedding_comes_later(images)
+        require_reached_embedding(self.network, images)
 
     def begin(self, source: Domain) -> None:
         self.source = source
@@ -153,7 +152,7 @@ class UncertainSDG(Method):
             "augmented": losses[1:].mean(),
             "perturbation": torch.stack([offset.mean() for offset in cut[0].offsets]).mean().detach(),
             "sigma": torch.stack([sigma.detach().mean() for sigma in noise.sigma]).mean(),
-            "smoothness": _smoothness(cut[0].labels[-1].detach()),
+            "smoothness": cut[0].smoothness,
             "tau": noise.tau.detach().mean(),
             "mix": (noise.a / (noise.a + noise.b)).detach().mean(),
         }
@@ -221,23 +220,6 @@ class UncertainSDG(Method):
         mu = [torch.zeros_like(each) for each in noise.mu]
         return Noise(mu, [torch.ones_like(each) for each in mu], ones, ones, 0.5 * ones)
 
-    def _check_embedding_comes_later(self, images: torch.Tensor) -> None:
-        """Refuse an embedding that the noise does not reach: L_const would always be 0."""
-        self.network.module.eval()
-        with torch.no_grad(), watched(self.network) as seen:
-            self.network(images)
-        offsets = [torch.ones(1, *output.shape, device=output.device, requires_grad=True) for output in seen.outputs]
-        share = torch.ones(1, 1, len(images), device=images.device)
-        with torch.enable_grad(), added(self.network, offsets, share), watched(self.network) as noisy:
-            self.network(images)
-        # By the graph, not by values: those of a trained network may well be 0 for images like these.
-        reached = noisy.z.requires_grad and any(
-            gradient is not None for gradient in torch.autograd.grad(noisy.z.sum(), offsets, allow_unused=True)
-        )
-        if not reached:
-            given = f"{self.network.embedding!r} does not depend on {', '.join(self.network.perturb)}"
-            raise UserError("embedding", given, "a layer after them")
-
     def _climb_alone(self, batch: Batch) -> None:
         """A burst: φ climbs L_task − α·L_const on this batch many times, θ and its statistics stay as they are."""
         module = self.network.module
@@ -302,32 +284,6 @@ class UncertainSDG(Method):
         return weighted[0], weighted[1]
 
 
-@dataclass(frozen=True)
-class Made:
-    """What φ makes of a batch: K domains, of one or both kinds (perturbed, mixed)."""
-
-    offsets: list[torch.Tensor]  # Softplus(e) of every layer, (K, N, …)
-    share: torch.Tensor  # 1 − λ, (kinds, K, N)
-    labels: torch.Tensor  # (kinds, K, N, classes, …)
-    weights: torch.Tensor  # of the kinds' losses
-
-    @property
-    def parts(self) -> dict[str, torch.Tensor]:
-        """All that depends on φ."""
-        # A slash stands in no parameter's name: these names lie beside those of the network's.
-        named = {f"φ/offset/{place}": offset for place, offset in enumerate(self.offsets)}
-        every = {**named, "φ/share": self.share, "φ/labels": self.labels}
-        return {name: tensor for name, tensor in every.items() if tensor.requires_grad}
-
-    def cut(self) -> Made:
-        """The same values; what depends on φ as leaves whose gradients can be asked for."""
-
-        def leaf(tensor: torch.Tensor) -> torch.Tensor:
-            return tensor.detach().requires_grad_(tensor.requires_grad)
-
-        return Made([leaf(offset) for offset in self.offsets], leaf(self.share), leaf(self.labels), self.weights)
-
-
 def _gradients(
     values: Iterable[torch.Tensor],
     by: Iterable[torch.Tensor],
@@ -339,11 +295,6 @@ def _gradients(
     return torch.autograd.grad(
         tuple(values), tuple(by), vectors, retain_graph=retain_graph, allow_unused=True, materialize_grads=True
     )
-
-
-def _smoothness(labels: torch.Tensor) -> torch.Tensor:
-    """Mean of what labels (K, N, classes, …) give to other classes than the largest; void pixels have no label."""
-    return (labels.sum(2) - labels.amax(2)).sum() / labels.sum().clamp(min=1)
 
 
 def _by_fan_in(module: torch.nn.Module, rate: float) -> list[dict[str, Any]]:

@@ -1,0 +1,150 @@
+"""Looking into a network's named layers, and changing what they give, without touching the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from onedomain.errors import UserError
+from onedomain.networks.named import NamedNetwork
+
+
+@dataclass
+class Seen:
+    """What passed through a network while it was watched: the inputs and outputs of the named layers, and z."""
+
+    inputs: list[Tensor] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
+    embedding: Tensor | None = None
+
+    @property
+    def z(self) -> Tensor:
+        if self.embedding is None:
+            raise RuntimeError("no pass was watched, or the embedding layer is not named")
+        return self.embedding
+
+
+@contextmanager
+def watched(network: NamedNetwork) -> Iterator[Seen]:
+    """Inside, a pass through the network leaves the inputs and outputs of its perturbed layers, and z."""
+    seen = Seen()
+
+    def keep_layer(_layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        if not inputs or not isinstance(inputs[0], Tensor):
+            raise UserError("perturb", "a named layer is called without a tensor in the first place", "another layer")
+        seen.inputs.append(inputs[0])
+        seen.outputs.append(output)
+
+    def keep_embedding(_layer: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        seen.embedding = output
+
+    hooks = [network.module.get_submodule(name).register_forward_hook(keep_layer) for name in network.perturb]
+    if network.embedding is not None:
+        hooks.append(network.module.get_submodule(network.embedding).register_forward_hook(keep_embedding))
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> Iterator[None]:
+    """Inside, the perturbed layers give Eq. 10 and 11: h mixed with h⁺ = h + Softplus(e) by λ.
+
+    Every sample passes kinds·K times, in that order: with each of K draws, mixed in each of the ways that `share` says.
+    λh + (1 − λ)(h + Softplus(e)) = h + (1 − λ)·Softplus(e): one operation on what are the largest tensors of a step.
+
+    Args:
+        network: the network whose layers are perturbed. It is given N images, which the first layer multiplies, so
+            that what lies before it is computed once; or kinds·K·N images, if `can_expand` says no.
+        offsets: Softplus(e) of every layer, (K, N, …).
+        share: 1 − λ, (kinds, K, N): 1 for samples that are perturbed in full.
+    """
+    hooks = []
+    for name, offset in zip(network.perturb, offsets, strict=True):
+
+        def perturb(_layer: nn.Module, _inputs: tuple[Tensor, ...], h: Tensor, offset: Tensor = offset) -> Tensor:
+            samples, of_sample = offset.shape[1], [1] * (h.dim() - 1)
+            copies = (1, 1) if len(h) == samples else share.shape[:2]
+            h = h.view(*copies, samples, *h.shape[1:])
+            return torch.addcmul(h, offset, share.view(*share.shape, *of_sample)).flatten(0, 2)
+
+        hooks.append(network.module.get_submodule(name).register_forward_hook(perturb))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def probe(network: NamedNetwork, images: Tensor) -> Seen:
+    """Try the network on a few images: are the layers to perturb there, called once, and in the order named?"""
+    if not network.perturb:
+        layers = ", ".join(name for name, _ in network.module.named_modules() if name)
+        raise UserError("perturb", "no layer is named", f"one or more of {layers}")
+    calls: list[str] = []
+    hooks = []
+    for name in network.perturb:
+        layer = network.module.get_submodule(name)
+        hooks.append(layer.register_forward_hook(lambda *_, name=name: calls.append(name)))
+    was_training = network.module.training
+    network.module.eval()  # nothing of the network moves
+    try:
+        with torch.no_grad(), watched(network) as seen:
+            network(images)
+    finally:
+        network.module.train(was_training)
+        for hook in hooks:
+            hook.remove()
+    for name in network.perturb:
+        if calls.count(name) != 1:
+            raise UserError("perturb", f"layer {name!r} is called {calls.count(name)} times", "layers called once")
+    if calls != list(network.perturb):
+        raise UserError("perturb", f"got {', '.join(network.perturb)}", f"in the order of the pass: {', '.join(calls)}")
+    for name, output in zip(network.perturb, seen.outputs, strict=True):
+        if not isinstance(output, Tensor) or output.dim() not in (2, 4):
+            raise UserError("perturb", f"layer {name!r} gives no feature maps or vectors", "a convolution, linear, …")
+    return seen
+
+
+def can_expand(network: NamedNetwork, images: Tensor) -> bool:
+    """Whether samples may be multiplied at the first perturbed layer: not if a path leads around it."""
+    seen = probe(network, images)
+    none = [torch.zeros(2, *output.shape, device=output.device) for output in seen.outputs]
+    share = torch.ones(1, 2, len(images), device=images.device)
+    was_training = network.module.training
+    network.module.eval()
+    try:
+        with torch.no_grad(), added(network, none, share):
+            expanded = network(images)
+        with torch.no_grad():
+            plain = network(images)
+    except Exception:  # shapes that do not fit (something before the layer is used after it), or a check of the user's
+        return False
+    finally:
+        network.module.train(was_training)
+    return expanded.shape[0] == 2 * len(images) and torch.allclose(expanded, torch.cat([plain, plain]), atol=1e-4)
+
+
+def require_reached_embedding(network: NamedNetwork, images: Tensor) -> None:
+    """Refuse an embedding that a change of the perturbed layers does not reach."""
+    seen = probe(network, images)
+    offsets = [torch.ones(1, *output.shape, device=output.device, requires_grad=True) for output in seen.outputs]
+    share = torch.ones(1, 1, len(images), device=images.device)
+    was_training = network.module.training
+    network.module.eval()
+    with torch.enable_grad(), added(network, offsets, share), watched(network) as noisy:
+        network(images)
+    network.module.train(was_training)
+    # By the graph, not by values: those of a trained network may well be 0 for images like these.
+    reached = noisy.z.requires_grad and any(
+        gradient is not None for gradient in torch.autograd.grad(noisy.z.sum(), offsets, allow_unused=True)
+    )
+    if not reached:
+        given = f"{network.embedding!r} does not depend on {', '.join(network.perturb)}"
+        raise UserError("embedding", given, "a layer after them")
