@@ -30,9 +30,9 @@ def _benchmark_names() -> list[str]:
 
 
 def _data_names() -> list[str]:
-    from onedomain.data.prepare import CATALOGUE
+    from onedomain.data.prepare import NAMES
 
-    return list(CATALOGUE)
+    return list(NAMES)
 
 
 Method = Annotated[str | None, typer.Option("--method", "-m", autocompletion=method_names, help="See `methods`.")]

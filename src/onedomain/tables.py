@@ -14,7 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from onedomain.data.prepare import Row
+from onedomain.data.rows import Row
 from onedomain.evaluation import METRICS, Evaluation
 from onedomain.run import Predictions, Run
 

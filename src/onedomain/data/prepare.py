@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from onedomain.data import digits, formats
+from onedomain.data import dense_sets, digits, formats
 from onedomain.data.formats import Arrays
+from onedomain.data.rows import Row
 from onedomain.errors import UserError, unknown
 from onedomain.files import make_folder, os_errors_are_user_errors, write_atomically
 
@@ -71,26 +72,12 @@ CATALOGUE: Mapping[str, Entry] = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of `onedomain data list` and `check`."""
-
-    name: str
-    what: str
-    state: str  # list: present, missing; check: whole, partial, broken, missing
-    where: str  # the files, or what to do where they are missing
-    counts: Mapping[str, int]  # images a split, where known
-    problems: tuple[str, ...] = ()  # what is not as published, a line each
-
-    @property
-    def ok(self) -> bool:
-        """Whether the benchmark can use it."""
-        return self.state in ("present", "whole", "partial")
+NAMES = (*CATALOGUE, *dense_sets.WHAT)
 
 
 def list_data(data_dir: Folder) -> list[Row]:
     """What is there. Quick: of a prepared file only the labels are read, of a published one nothing."""
-    return [_listed(name, data_dir) for name in CATALOGUE]
+    return [_listed(name, data_dir) if name in CATALOGUE else dense_sets.listed(name, data_dir) for name in NAMES]
 
 
 def _listed(name: str, data_dir: Folder) -> Row:
@@ -107,7 +94,8 @@ def _listed(name: str, data_dir: Folder) -> Row:
 
 def check_data(data_dir: Folder, names: Iterable[str] | None = None) -> list[Row]:
     """Whether what is there is whole: every image is read, counted and compared with what is published."""
-    return [_checked(name, data_dir) for name in [check_name(name) for name in names or ()] or CATALOGUE]
+    chosen = [check_name(name) for name in names or ()] or NAMES
+    return [_checked(name, data_dir) if name in CATALOGUE else dense_sets.checked(name, data_dir) for name in chosen]
 
 
 def _checked(name: str, data_dir: Folder) -> Row:
@@ -140,7 +128,9 @@ def _checked(name: str, data_dir: Folder) -> Row:
 def prepare(name: str, data_dir: Folder, progress: Progress | None = None) -> str:
     """Fetch one data set and write its prepared file; returns the line that tells what was done."""
     tell = progress or (lambda _text, _fraction: None)
-    target = digits.prepared_path(check_name(name), data_dir)
+    if check_name(name) in dense_sets.GET:
+        raise UserError(name, "is read as it is published, and has no direct public address", dense_sets.GET[name])
+    target = digits.prepared_path(name, data_dir)
     if target.exists():
         return f"{name}: already prepared, {target}"
     arrays: dict[str, Arrays] = {}
@@ -160,8 +150,8 @@ def prepare(name: str, data_dir: Folder, progress: Progress | None = None) -> st
 
 
 def check_name(name: str) -> str:
-    if name not in CATALOGUE:
-        raise unknown("data", name, CATALOGUE)
+    if name not in NAMES:
+        raise unknown("data", name, NAMES)
     return name
 
 
