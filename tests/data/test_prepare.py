@@ -208,12 +208,12 @@ def test_list_says_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "digits" / "svhn.npz").write_bytes(b"damaged")
     np.savez(tmp_path / "digits" / "mnist_m.npz", x_test=COLOUR, y_test=LABELS)
     rows = prepare.list_data(tmp_path)
-    assert [row.name for row in rows] == ["mnist", "mnist-m", "svhn", "syn", "usps"]
-    assert [row.state for row in rows] == ["missing", "present", "broken", "present", "missing"]
+    assert [row.name for row in rows] == ["mnist", "mnist-m", "svhn", "syn", "usps", "synthia", "camvid"]
+    assert [row.state for row in rows] == ["missing", "present", "broken", "present", *["missing"] * 3]
     assert row(rows, "mnist-m").counts == {"test": 20}
     assert row(rows, "syn").where == str(path)
     assert row(rows, "usps").where == "run: onedomain data prepare usps"
-    assert [row.ok for row in rows] == [False, True, False, True, False]
+    assert [row.ok for row in rows] == [False, True, False, True, False, False, False]
 
 
 def test_check_finds_what_is_not_whole(tmp_path: Path) -> None:
@@ -229,6 +229,8 @@ def test_check_finds_what_is_not_whole(tmp_path: Path) -> None:
         "svhn": "broken",
         "syn": "partial",
         "usps": "whole",
+        "synthia": "missing",
+        "camvid": "missing",
     }
     assert row(rows, "syn").problems == ("train: 0 of 479,400 images", "test: 20 of 9,553 images")
     assert row(rows, "usps").problems == ("train: 0 of 7,291 images",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -57,7 +58,9 @@ class Files:
 
     def _decoded(self, place: int) -> Array:
         path = self.files[place]
-        return _CACHE.get((path, self.shape[1:], self.read), lambda: self.read(path))
+        with decoding(path, "a file you may read"):
+            changed = path.stat().st_mtime_ns
+        return _CACHE.get((path, changed, self.read), lambda: self.read(path))
 
     @cached_property
     def identity(self) -> bytes:
@@ -170,6 +173,20 @@ def png_header(path: Path) -> Header:
         raise UserError(str(path), "is no PNG file", "a PNG file")
     width, height = (int.from_bytes(start[place : place + 4], "big") for place in (16, 20))
     return Header(width, height, start[24], _COLOUR_TYPES[start[25]])
+
+
+def is_whole_png(content: bytes) -> bool:
+    """Whether every part of a PNG file is there and has its checksum. OpenCV would tell of it in lines of its own."""
+    place = len(_PNG)
+    while content.startswith(_PNG) and place + 12 <= len(content):
+        end = place + 8 + int.from_bytes(content[place : place + 4], "big")
+        kind, checksum = content[place + 4 : place + 8], content[end : end + 4]
+        if zlib.crc32(content[place + 4 : end]).to_bytes(4, "big") != checksum:
+            return False
+        if kind == b"IEND":
+            return True
+        place = end + 4
+    return False
 
 
 def frame_folder(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onedomain.data.formats import decoding
 from onedomain.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -167,13 +168,13 @@ def read_mask(path: Path) -> Array:
     """The classes of one label file, as bytes. Pillow would read its 16 bits as 8, without a word; OpenCV does not."""
     import cv2
 
-    try:
-        content = np.fromfile(path, np.uint8)  # cv2.imread knows no error but "None"
-    except OSError as error:
-        raise UserError(str(path), f"cannot be read ({(error.strerror or str(error)).lower()})", _ALLOWED) from None
-    pixels = cv2.imdecode(content, cv2.IMREAD_UNCHANGED) if content.size else None
+    from onedomain.data.frames import is_whole_png
+
+    with decoding(path, _ALLOWED):
+        content = path.read_bytes()
+    pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED) if is_whole_png(content) else None
     if pixels is None:
-        raise UserError(str(path), "cannot be decoded", _ALLOWED)
+        raise UserError(str(path), "is not a whole PNG file", _ALLOWED)
     if pixels.dtype != np.uint16 or pixels.ndim != 3:
         channels = 1 if pixels.ndim == 2 else pixels.shape[2]
         raise UserError(str(path), f"is a {8 * pixels.itemsize}-bit PNG of {channels} channels", _ALLOWED)
@@ -182,7 +183,7 @@ def read_mask(path: Path) -> Array:
     wrong = ids[classes == _NO_CLASS]
     if wrong.size:
         known = ", ".join(map(str, IDS))
-        raise UserError(str(path), f"class id {wrong[0]} found", f"{known}")
+        raise UserError(str(path), f"class id {wrong[0]} found", known)
     return classes
 
 
