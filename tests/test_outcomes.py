@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -21,7 +19,8 @@ SAMPLED = ("sample_probabilities", "sample_embedding", "sample_images")
 
 
 def with_embedding(images):
-    return replace(look_up(images), embedding=(images[:, :, 0] * 255).round() + torch.tensor([0.0, 0.5]))
+    embedding = (images[:, :, 0] * 255).round() + torch.tensor([0.0, 0.5])
+    return Predictive([look_up(images).probabilities], embedding=embedding)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])

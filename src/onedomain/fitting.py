@@ -26,6 +26,7 @@ from onedomain.manifest import (
     refuse_used_folder,
     warn_of_other_environment,
 )
+from onedomain.memory import images_at_once
 from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
@@ -116,7 +117,7 @@ def _set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
         return domain, None
     order = np.random.default_rng([seed, len(domain)]).permutation(len(domain))
     kept, trained = np.sort(order[:count]), np.sort(order[count:])
-    if len(np.unique(domain.labels[trained])) < len(np.unique(domain.labels)):
+    if not domain.dense and len(np.unique(domain.labels[trained])) < len(np.unique(domain.labels[order])):
         return domain, None  # every image of a rare class is needed to learn it
     return domain.subset(trained), domain.subset(kept, "held out")
 
@@ -125,7 +126,8 @@ def _calibrated(method: Method, source: Domain, held_out: Domain | None) -> Cali
     def said(domain: Domain, draws: int | None) -> Iterator[Predictive]:
         # From all over the domain: folders are sorted by class.
         some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
-        size = min(250, 4 * method.settings.batch_size)
+        height, width, _ = domain.image_shape
+        size = images_at_once(height, width, min(250, 4 * method.settings.batch_size))
         for start in range(0, len(some), size):
             images = domain.batch(some[start : start + size], method.device).images
             yield method.predictive(images, draws=draws)

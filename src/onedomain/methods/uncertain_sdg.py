@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
+from onedomain.memory import images_at_once
 from onedomain.meta import MetaGradient, Model, batch_losses, in_layout_of, meta_gradient
 from onedomain.methods.base import Method, Part, adam
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
@@ -18,7 +19,7 @@ from onedomain.perturb import Made, Noise, Perturbation
 from onedomain.settings import Settings
 from onedomain.uncertainty import Predictive
 
-LARGEST_PASS = 500  # images times draws at once: a matter of memory alone
+LARGEST_PASS = 500  # images times draws at once, fewer if they are large
 
 
 class UncertainSDGSettings(Settings):
@@ -130,14 +131,9 @@ class UncertainSDG(Method):
         """
         count = self.settings.prediction_draws if draws is None else draws
         self.network.module.eval()
-        chunks = [self._predictive(part, count) for part in torch.split(images, max(1, LARGEST_PASS // max(1, count)))]
-        statistics = [each.statistics for each in chunks if each.statistics is not None]
-        embeddings = [each.embedding for each in chunks if each.embedding is not None]
-        return Predictive(
-            torch.cat([each.draws for each in chunks], 1),
-            torch.cat(statistics) if statistics else None,
-            torch.cat(embeddings),
-        )
+        height, width = images.shape[2:]
+        size = images_at_once(height, width, LARGEST_PASS) // max(1, count)
+        return Predictive.joined([self._predictive(part, count) for part in torch.split(images, max(1, size))])
 
     def _predictive(self, images: torch.Tensor, count: int) -> Predictive:
         with watched(self.network) as seen:
