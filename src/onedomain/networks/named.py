@@ -10,9 +10,14 @@ from torch import nn
 
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError, unknown
+from onedomain.networks.fcn import FCN32s, FCNSmall
 from onedomain.networks.lenet import LeNet
 
-NETWORKS: dict[str, type[LeNet]] = {"lenet": LeNet}
+NETWORKS: dict[str, type[LeNet] | type[FCN32s] | type[FCNSmall]] = {
+    "lenet": LeNet,
+    "fcn-32s": FCN32s,
+    "fcn-small": FCNSmall,
+}
 
 
 @dataclass(frozen=True)
