@@ -11,6 +11,7 @@ from onedomain.methods import method_class, method_names
 
 if TYPE_CHECKING:
     from onedomain.data.domain import Domain
+    from onedomain.data.frames import frame_folder
     from onedomain.data.own import image_folder
     from onedomain.evaluation import Evaluation, Scores
     from onedomain.fitting import fit, load
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 # Imported when first asked for, so that `onedomain --help` does not wait for torch.
 _WHERE = {
     "Domain": "onedomain.data.domain",
+    "frame_folder": "onedomain.data.frames",
     "image_folder": "onedomain.data.own",
     "Evaluation": "onedomain.evaluation",
     "Scores": "onedomain.evaluation",
@@ -63,6 +65,7 @@ __all__ = [
     "UserError",
     "__version__",
     "fit",
+    "frame_folder",
     "image_folder",
     "load",
     "method_names",
