@@ -117,9 +117,8 @@ def split_source(count: int, where: str = "source") -> dict[str, list[int]]:
 
 
 def _domain(location: str, condition: str, split: str, frames: list[Frame], note: str = "") -> Domain:
-    from onedomain.data.frames import check_sizes, frame_domain
+    from onedomain.data.frames import frame_domain
 
-    check_sizes(frames, _require_labels)
     return frame_domain(
         f"{location}-{condition}",
         split,
@@ -133,8 +132,8 @@ def _domain(location: str, condition: str, split: str, frames: list[Frame], note
 
 
 def find(location: str, condition: str, data_dir: Folder) -> list[Frame]:
-    """The frames of a sequence, each with its label."""
-    from onedomain.data.frames import pair_frames
+    """The frames of a sequence, each with its label; of every file the kind and size are checked."""
+    from onedomain.data.frames import check_sizes, pair_frames
 
     name = sequence(location, condition)
     folder = locate(name, data_dir)
@@ -142,7 +141,9 @@ def find(location: str, condition: str, data_dir: Folder) -> list[Frame]:
         looked = ", ".join(place.format(name=name) for place in PLACES)
         problem = f"not found in {Path(data_dir)}: RGB/{CAMERA} in none of {looked}; {GET}"
         raise UserError(f"domain '{location}-{condition}'", problem)
-    return pair_frames(folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA)
+    frames = pair_frames(folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA)
+    check_sizes(frames, _require_labels)
+    return frames
 
 
 def sequence(location: str, condition: str) -> str:
