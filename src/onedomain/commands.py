@@ -81,8 +81,8 @@ def train(
     if benchmark and source:
         raise UserError("--source", "given together with --benchmark", "one of them")
     if source and all((Path(source) / part).is_dir() for part in ("images", "labels")):
-        given = "holds images/ and labels/, frames with masks, of which the classes are not known"
-        raise UserError("--source", given, "from Python: od.fit(method, od.frame_folder(DIR, classes=…, size=…))")
+        found = "holds images/ and labels/, frames with masks, of which the classes are not known"
+        raise UserError("--source", found, "from Python: od.fit(method, od.frame_folder(DIR, classes=…, size=…))")
     if size and not source:
         raise UserError("--size", "given without --source", "with a folder of your own images")
     given: dict[str, Any] = parse_assignments(assignments)

@@ -79,7 +79,8 @@ def target(data_dir: Folder) -> Domain:
 
 def _set_apart(count: int) -> np.ndarray:
     """Which frames are set apart, as booleans."""
-    return np.arange(count) % CALIBRATION_EVERY == CALIBRATION_EVERY // 2
+    apart: np.ndarray = np.arange(count) % CALIBRATION_EVERY == CALIBRATION_EVERY // 2
+    return apart
 
 
 def _domain(name: str, split: str, key: str, data_dir: Folder) -> Domain:

@@ -35,9 +35,8 @@ class Chosen:
     """Some of other images, or of their labels, looked up when asked for."""
 
     def __init__(self, images: Images, chosen: IntArray) -> None:
-        if isinstance(images, Chosen):
-            images, chosen = images.images, images.chosen[chosen]
-        self.images, self.chosen = images, chosen
+        self.images: Images = images.images if isinstance(images, Chosen) else images
+        self.chosen: IntArray = images.chosen[chosen] if isinstance(images, Chosen) else chosen
         self.shape = (len(chosen), *images.shape[1:])
 
     def __len__(self) -> int:

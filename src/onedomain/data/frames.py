@@ -8,13 +8,14 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onedomain.data.domain import Domain, IntArray
+from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
 from onedomain.data.own import IMAGE_ENDINGS, decode_image
 from onedomain.errors import UserError
@@ -111,7 +112,8 @@ def frame_domain(
     return Domain(name, split, images, masks, tuple(classes), void, note)
 
 
-class _Resized(NamedTuple):
+@dataclass(frozen=True)
+class _Resized:
     """A reader of masks, and the size they are brought to."""
 
     read: Callable[[Path], Array]
@@ -130,7 +132,8 @@ def nearest(mask: Array, size: tuple[int, int]) -> Array:
     rows, columns = (
         ((np.arange(new) + 0.5) * old / new).astype(np.int64) for old, new in zip(mask.shape, size, strict=True)
     )
-    return mask[rows[:, None], columns]
+    resized: Array = mask[rows[:, None], columns]
+    return resized
 
 
 def pair_frames(images: Path, masks: Path) -> list[Frame]:
@@ -216,13 +219,14 @@ def _require_bytes(path: Path, header: Header) -> None:
         raise UserError(str(path), given, "an 8-bit PNG, grey or indexed, whose values are the classes' numbers")
 
 
-class _IndexReader(NamedTuple):
+@dataclass(frozen=True)
+class _IndexReader:
     """Reads the values of 8-bit masks, and refuses those that are neither a class nor void."""
 
     classes: int
     void: int | None
 
-    def __call__(self, path: Path) -> IntArray:
+    def __call__(self, path: Path) -> Array:
         from PIL import Image
 
         with decoding(path, "a whole PNG file"), Image.open(path) as opened:
