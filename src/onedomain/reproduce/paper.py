@@ -40,7 +40,7 @@ PAPER: Mapping[str, Mapping[str, Mapping[str, float]]] = {
         "sdg": {**_DIGITS["sdg"], AVERAGE: 59.5, "training_parameters": 7.02, "minutes": 23.7},
         "uncertain-sdg": {**_DIGITS["uncertain-sdg"], AVERAGE: 61.3, "training_parameters": 5.27, "minutes": 16.4},
     },
-    # The figure of K, α and β has no printed values. Its summits (K = 3, α = 1, β = 2,000) are SDG itself, and α = 0 and
+    # The figure of K, α and β has no printed values. Its summits (K = 3, α = 1, β = 2,000) are SDG itself; α = 0 and
     # β = 0 are rows of Table 1.
     "curves": _DIGITS,
 }
