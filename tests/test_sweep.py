@@ -167,7 +167,7 @@ def test_processes_of_a_killed_call_hold_the_folder_until_they_end(tmp_path, mon
         from pathlib import Path
         from onedomain.board import board
         from onedomain.sweep import Job, run_jobs, sole_use
-        child = "import time; open('begun', 'w').close(); time.sleep(3)"
+        child = "import time; open('begun', 'w').close(); time.sleep(2)"
         with sole_use(Path(".")) as keep_open, board("x", 1) as shown:
             run_jobs([Job("a", (sys.executable, "-c", child), Path("a.log"), 1.0)], 1, shown, keep_open)
     """
