@@ -170,7 +170,7 @@ def reproduce(
     ],
     scale: Annotated[
         str,
-        typer.Option("--scale", metavar="quick|full", help="A reduced protocol, or the whole one (a day or more)."),
+        typer.Option("--scale", metavar="quick|full", help="A reduced protocol, or the whole one (many hours)."),
     ] = "quick",
     seeds: Annotated[int, typer.Option("--seeds", help="How many: 3 are the seeds 0, 1 and 2.")] = 3,
     out: Annotated[

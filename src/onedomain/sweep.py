@@ -23,6 +23,7 @@ from onedomain.training import stop_requests
 
 LOCK = ".lock"
 SECONDS_BETWEEN_LOOKS = 0.2
+MAIN_PART = 0.95  # share of a job's time that what it does first is taken for
 SECONDS_TO_WAIT_FOR_LOCK = 15.0  # processes whose parent was killed end when they next tell their progress
 
 
@@ -127,11 +128,13 @@ class _Child:
 
     @property
     def share(self) -> float:
-        """How much of the job is done, by what it does first: training, with scoring as a short end."""
+        """How much of the job is done: what it does first, such as training, is most of it."""
         first, now = self.first, self.progress
         if first is None:
             return 0.0
-        return 1.0 if now.what != first.what else (now.done - first.done) / max(1, now.total - first.done)
+        if now.what != first.what:
+            return MAIN_PART + (1 - MAIN_PART) * now.done / max(1, now.total)
+        return MAIN_PART * (now.done - first.done) / max(1, now.total - first.done)
 
     def ask_to_end(self) -> None:
         if not (self.asked or self.ended):

@@ -68,11 +68,14 @@ class Request:
         options = [*given.items(), *(("--use", folder) for folder in self.use)]
         return [*self.what, *(str(part) for option, value in options if value for part in (option, value))]
 
+    def plan(self, bench: Bench) -> list[PlannedRun]:
+        return plan(self.table, self.scale, self.seeds, self.folder, bench, self.use)
+
 
 def show_what_would_be_done(request: Request, json: bool) -> None:
     """The plan and how long it takes; nothing is written."""
     bench = load_data(request)
-    runs = plan(request.table, request.scale, request.seeds, request.folder, bench, request.use)
+    runs = request.plan(bench)
     given = request.table, request.scale, runs, estimate(runs, bench), request.parallel
     if json:
         print(json_format.dumps(plan_as_json(*given), indent=2))
@@ -83,10 +86,10 @@ def show_what_would_be_done(request: Request, json: bool) -> None:
 def reproduce(request: Request, json: bool) -> None:
     """Run what is not there yet, then print and keep the table of all that is."""
     bench = load_data(request)
+    request.plan(bench)  # what is wrong with it is told before anything is written
     with sole_use(request.folder) as keep_open:
-        runs = plan(request.table, request.scale, request.seeds, request.folder, bench, request.use)
-        grid = run_grid(request, runs, bench, keep_open)
-        runs = plan(request.table, request.scale, request.seeds, request.folder, bench, request.use)
+        grid = run_grid(request, request.plan(bench), bench, keep_open)
+        runs = request.plan(bench)
         records = collect(runs, request.table.benchmark)
         result = tabulate(
             request.table,

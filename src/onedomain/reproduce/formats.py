@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from onedomain.reproduce.declare import Column
 from onedomain.reproduce.result import Cell, Result, ResultRow
 
 GAP = "–"
-BESIDE = ("steps", "seeds", "minutes")  # what stands beside every row
 
 
 def write_files(result: Result, out: Path) -> list[Path]:
@@ -32,30 +31,40 @@ def write_files(result: Result, out: Path) -> list[Path]:
 
 
 def headings(result: Result) -> list[str]:
-    return ["method", *BESIDE, *(f"{column.title} ({column.unit})" for column in result.table.columns)]
+    return ["method", *beside(result), *(f"{column.title} ({column.unit})" for column in result.table.columns)]
+
+
+def beside(result: Result) -> dict[str, Callable[[ResultRow], str]]:
+    """What stands beside the columns of every table, unless it is one of them."""
+
+    def seeds(row: ResultRow) -> str:
+        there, asked = len(row.seeds), len(result.seeds)
+        return str(there) if there == asked else f"{there} of {asked}"
+
+    texts: dict[str, Callable[[ResultRow], str]] = {
+        "steps": lambda row: f"{row.steps:,}",
+        "seeds": seeds,
+        "minutes": lambda row: GAP if row.minutes is None else f"{row.minutes:.1f}",
+    }
+    columns = [column.name for column in result.table.columns]
+    return {name: text for name, text in texts.items() if name not in columns}
 
 
 def lines(result: Result) -> Iterator[tuple[str, list[str]]]:
     """Each line as what it is (section, ours, paper, difference) and its texts, one a heading."""
-    section = ""
+    section, facts = "", beside(result).values()
+    empty = [""] * len(facts)
     for row in result.rows:
         if row.row.section != section:
             section = row.row.section
-            yield "section", [section, *[""] * (len(BESIDE) + len(result.table.columns))]
+            yield "section", [section, *empty, *[""] * len(result.table.columns)]
         cells = [(row.cells[column.name], column) for column in result.table.columns]
-        minutes = GAP if row.minutes is None else f"{row.minutes:.1f}"
-        yield "ours", [row.row.label, f"{row.steps:,}", seeds(result, row), minutes, *(ours(*each) for each in cells)]
+        yield "ours", [row.row.label, *(text(row) for text in facts), *(ours(*each) for each in cells)]
         if any(cell.paper is not None for cell, _ in cells):
             papers = ["" if cell.paper is None else f"{cell.paper:.{column.decimals}f}" for cell, column in cells]
-            yield "paper", ["paper", "", "", "", *papers]
+            yield "paper", ["paper", *empty, *papers]
         if any(cell.difference is not None for cell, _ in cells):
-            yield "difference", ["difference", "", "", "", *(difference(*each) for each in cells)]
-
-
-def seeds(result: Result, row: ResultRow) -> str:
-    """How many there are; of how many, if some are missing."""
-    there, asked = len(row.seeds), len(result.seeds)
-    return str(there) if there == asked else f"{there} of {asked}"
+            yield "difference", ["difference", *empty, *(difference(*each) for each in cells)]
 
 
 def ours(cell: Cell, column: Column) -> str:

@@ -211,7 +211,7 @@ def _notes(
         names = [titles.get(name, name) for name in scored]
         yield f"The averages, the paper's too, are over {', '.join(names)}."
     for each in _data(runs):
-        if each["note"]:
+        if each["note"] and each["domain"] in benchmark.targets:
             yield f"{titles.get(each['domain'], each['domain'])}: {each['note']}."
     if len({run.seed for run in runs}) > 1:
         yield "Numbers after ± are sample standard deviations over seeds."
