@@ -118,7 +118,7 @@ def test_a_dry_run_shows_states_and_time_and_writes_nothing(grid, capsys):
         "erm-learning_rate-1e+30-0": "going on",
         "erm-learning_rate-1e+30-1": "new",
     }
-    assert shown["estimated_from"] == "1 finished runs"
+    assert shown["estimated_from"] == "finished runs: 1"
     show_what_would_be_done(request, json=False)
     text = capsys.readouterr().out
     assert "REDUCED" in text
