@@ -12,8 +12,8 @@ import torch
 from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.networks import build_network
+from onedomain.randomness import private_randomness
 from onedomain.reproduce.plan import Bench, PlannedRun
-from onedomain.training import private_randomness
 
 SCORING_COST = 0.3  # time of scoring an image by that of an image in a step of ERM
 MEASURED_STEPS = 5
