@@ -28,7 +28,7 @@ TOY = Table("toy", "A toy", "toy", (ERM, BROKEN), COLUMNS)
 ALONE = Table("toy", "A toy", "toy", (ERM,), COLUMNS)
 FEW = Scale("few", share=0.5, note="half the steps")
 
-# In the place of `python -m onedomain`: the same, on a benchmark that the library does not have, and slow enough to stop.
+# In the place of `python -m onedomain`: the same, on a benchmark that the library lacks, and slow enough to be stopped.
 PROGRAM = """#!{python}
 import sys
 sys.path.insert(0, {tests!r})
