@@ -26,7 +26,9 @@ from onedomain.manifest import (
 )
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork
+from onedomain.outcomes import Gathering, Outcome
 from onedomain.progress import progress as show_progress
+from onedomain.samples import save_embeddings
 from onedomain.training import METRICS
 from onedomain.uncertainty import Calibration
 
@@ -100,6 +102,7 @@ class Run:
             self._check_images(name, domain.image_shape, domain.value_range)
             checked[name] = domain
         scores: dict[str, Scores] = {}
+        outcomes: dict[str, Outcome] = {}
         done = 0
         with show_progress("score", sum(map(len, checked.values())), shown=progress, unit="images") as update:
 
@@ -109,6 +112,7 @@ class Run:
                 update(done, {})
 
             for name, domain in checked.items():
+                gathering = Gathering(domain, unseen=name not in seen)
                 scores[name] = score(
                     self.method.predictive,
                     domain,
@@ -116,8 +120,10 @@ class Run:
                     device=self.method.device,
                     batch_size=batch_size,
                     each=each,
+                    gathering=gathering,
                 )
-        return Evaluation(scores, tuple(name for name in scores if name not in seen))
+                outcomes[name] = gathering.outcome()
+        return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes)
 
     def predict(self, images: Any, *, batch_size: int = 250) -> Predictions:
         """Classify images, given as `as_images` takes them."""
@@ -208,15 +214,18 @@ class Run:
         return rows
 
     def write_records(self, evaluation: Evaluation, benchmark: str | None = None) -> None:
-        """Keep the scores in the run folder; a domain that is scored again replaces its old records."""
+        """Keep scores and answers in the run folder; a domain that is scored again replaces its old ones."""
         if self.folder is None:
             raise UserError("run", "has no folder", "a run that was saved or trained with out=")
+        for outcome in evaluation.outcomes.values():
+            outcome.save(self.folder, benchmark)
         path = self.folder / RESULTS
         new = self.records(evaluation, benchmark)
         replaced = {(row["benchmark"], row["domain"]) for row in new}
         old = read_json_lines(path, "domain")
         kept = [row for row in old if (row.get("benchmark"), row["domain"]) not in replaced]
         write_atomically(path, to_json_lines(kept + new))
+        save_embeddings(self.folder, self.method)
 
     def _check_images(self, name: str, shape: tuple[int, int, int], value_range: tuple[float, float]) -> None:
         trained_low, trained_high = self.manifest.source.value_range

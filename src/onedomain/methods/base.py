@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -88,7 +89,12 @@ class Method(ABC):
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
         """What a trained network says of images, by as many Monte-Carlo draws as the settings say, or as given."""
         self.network.module.eval()
-        return Predictive(self.network(images).double().softmax(1)[None])
+        logits, z = self.network.look(images)
+        return Predictive(logits.double().softmax(1)[None], embedding=z)
+
+    def preparation_cost(self, images: int) -> float:
+        """Time of all that `prepare` does in a run on so many source images, in steps of ERM; about, like `cost`."""
+        return 0.0
 
     @abstractmethod
     def begin(self, source: Domain) -> None:
@@ -105,6 +111,15 @@ class Method(ABC):
     @abstractmethod
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Learn from one batch; the values to log, as scalars without gradients. One of them is `loss`."""
+
+    @property
+    def snapshot_steps(self) -> tuple[int, ...]:
+        """After how many steps the loop is to ask for a `snapshot`; never for most methods."""
+        return ()
+
+    def snapshot(self, batch: Batch) -> dict[str, np.ndarray]:
+        """What is worth seeing, over training, of a fixed sample of the source: small arrays by name."""
+        return {}
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, field_validator
 from torch import nn
 
-from onedomain.ascent import ascend, frozen, near_range
+from onedomain.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import ada_objective, semantic_distance, task_loss
@@ -69,6 +69,10 @@ class GUD(Method):
         self.auxiliary = nn.ModuleList(others) if others else None
         self.networks = [self.network, *(NamedNetwork(other, embedding=self.network.embedding) for other in others)]
 
+    def preparation_cost(self, images: int) -> float:
+        settings, size = self.settings, min(images, self.settings.round_size)
+        return ASCENT_COST * settings.ascent_steps * settings.rounds * size * len(settings.gammas) / 32
+
     def begin(self, source: Domain) -> None:
         self.source = source
         self.optimisers = [adam(network.module, self.settings.learning_rate) for network in self.networks]
@@ -103,13 +107,15 @@ class GUD(Method):
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
         """Of an ensemble, the network that is the most confident of an image."""
-        said = []
+        said, embeddings = [], []
         for network in self.networks:
             network.module.eval()
-            said.append(network(images).double().softmax(1))
+            logits, z = network.look(images)
+            said.append(logits.double().softmax(1))
+            embeddings.append(z)
         every = torch.stack(said)
         sure = every.amax(2, keepdim=True).argmax(0, keepdim=True)
-        return Predictive(every.gather(0, sure.expand(1, *every.shape[1:])))
+        return Predictive(every.gather(0, sure.expand(1, *every.shape[1:])), embedding=embeddings[0])
 
     def objective(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """What an image climbs, its distance in the embedding space aside; one value a sample."""
