@@ -157,6 +157,17 @@ def predict(
 
 
 @app.command()
+def report(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders; files among them are passed over.")],
+    out: Annotated[str, typer.Option("--out", metavar="FILE", help="The page to write.")] = "report.html",
+) -> None:
+    """Write one self-contained HTML page of runs: who holds up where, and who knows when not."""
+    from onedomain import commands
+
+    commands.report(runs, out)
+
+
+@app.command()
 def methods(json: Json = False) -> None:
     """List the methods."""
     from onedomain import commands

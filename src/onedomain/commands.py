@@ -21,11 +21,13 @@ from onedomain.fitting import fit, load
 from onedomain.manifest import MANIFEST, read_manifest
 from onedomain.methods import method_class, method_names
 from onedomain.progress import work_in_parts
+from onedomain.report.page import write_report
 from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
 
 DEMO_BENCHMARK = "digits-lite"
 DEMO_METHODS = ("erm", "sdg", "uncertain-sdg")
+DEMO_REPORT = "report.html"
 
 
 def demo(out: str, steps: int | None, threads: int | None) -> None:
@@ -53,7 +55,9 @@ def demo(out: str, steps: int | None, threads: int | None) -> None:
         evaluations[name] = run.evaluate(domains, seen=[benchmark.source], progress=True)
         run.write_records(evaluations[name], benchmark.name)
     tables.show_comparison(evaluations, benchmark.source)
+    page = write_report([Path(out) / name for name in DEMO_METHODS], Path(out) / DEMO_REPORT)
     tables.say(f"The runs are in {out}. Next: onedomain predict {Path(out) / DEMO_METHODS[-1]} IMAGE.png")
+    tables.say(f"The report is in {page}: open it in a browser.")
 
 
 def train(
@@ -125,7 +129,7 @@ def train(
 
     if chosen and score:
         evaluation, missing = score_on(run, chosen, data)
-        report(run, evaluation, chosen.name, missing, json)
+        show_and_keep(run, evaluation, chosen.name, missing, json)
     elif json:
         print(json_format.dumps({"run": str(folder), "method": method, "seed": seed, "train_seconds": run.seconds}))
     tables.say(f"The run is in {folder}")
@@ -163,7 +167,7 @@ def evaluate(
         raise UserError("--on", f"not given, and {folder} was trained on your own images", "NAME=DIR or --benchmark")
     else:
         evaluation, missing = score_on(run, find_benchmark(name), data)
-    report(run, evaluation, None if on else name, missing, json)
+    show_and_keep(run, evaluation, None if on else name, missing, json)
 
 
 def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluation, list[str]]:
@@ -177,7 +181,7 @@ def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluati
     return run.evaluate(domains, seen=seen, progress=True), missing
 
 
-def report(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:
+def show_and_keep(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:
     """Show the scores, then keep them: a folder that cannot be written to does not hide them."""
     if json:
         print(json_format.dumps(tables.evaluation_as_json(run, evaluation, benchmark, missing), indent=2))
@@ -199,6 +203,17 @@ def predict(folder: str, images: list[str], device: str | None, json: bool) -> N
         print(json_format.dumps({"predictions": tables.predictions_as_json(images, predictions)}, indent=2))
     else:
         tables.show_predictions(images, predictions)
+
+
+def report(runs: list[str], out: str) -> None:
+    """Files are passed over, for an older report may lie in `runs/*`; a folder that is no run is an error."""
+    folders = [run for run in runs if not Path(run).is_file()]
+    for run in runs:
+        if run not in folders:
+            tables.say(f"passed over: {run} is a file, not a run folder")
+    if not folders:
+        raise UserError("runs", "only files were given", "run folders, as onedomain train makes them")
+    tables.say(f"The report is in {write_report(folders, out)}: open it in a browser.")
 
 
 def list_methods(json: bool) -> None:

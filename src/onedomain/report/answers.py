@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -76,20 +77,33 @@ def flags(run: RunRecords, outcome: Outcome) -> BoolArray | None:
     return np.asarray(outcome.domain_score > threshold)
 
 
-def warnings(contender: Contender, benchmark: str, domains: Sequence[str]) -> Warnings | None:
-    """Over all images of the domains and all seeds; None where a run kept no answers, or none of single images."""
+def warnings(contender: Contender, benchmark: str, domain: str) -> Warnings | None:
+    """Over all images of a domain and all seeds; None where a run kept no answers, or pixels have labels."""
     rights, flagged = [], []
     for run in contender.runs:
-        outcomes = run.outcomes(benchmark)
-        for domain in domains:
-            outcome = outcomes.get(domain)
-            found = None if outcome is None or outcome.dense else flags(run, outcome)
-            if outcome is None or found is None:
-                return None
-            rights.append(outcome.right == 1)
-            flagged.append(found)
+        outcome = run.outcomes(benchmark).get(domain)
+        found = None if outcome is None or outcome.dense else flags(run, outcome)
+        if outcome is None or found is None:
+            return None
+        rights.append(outcome.right == 1)
+        flagged.append(found)
     right, warned = np.concatenate(rights), np.concatenate(flagged)
     return Warnings(_share(warned[~right]), _share(warned[right]))
+
+
+def mean_warnings(contender: Contender, benchmark: str, domains: Sequence[str]) -> Warnings | None:
+    """The plain mean over domains, as of every other metric; None if one of them has no warnings."""
+    each = [warnings(contender, benchmark, domain) for domain in domains]
+    known = [found for found in each if found is not None]
+    if not known or len(known) < len(each):
+        return None
+    return Warnings(_mean([found.of_wrong for found in known]), _mean([found.of_right for found in known]))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Of the domains that have such answers at all."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def _share(values: BoolArray) -> float | None:

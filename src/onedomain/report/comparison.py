@@ -124,7 +124,7 @@ class Comparison:
         return "close" if too_close(own, best) else ""
 
     def paper(self, contender: Contender, domain: str | None) -> float | None:
-        """The paper's accuracy (None: its average over the same domains) as a share, where it reports this benchmark."""
+        """The paper's accuracy (None: its average over the same domains), a share; None where it says nothing."""
         if any(run.manifest.benchmark != self.benchmark for run in contender.runs):
             return None
         name = variant(contender.method, contender.changed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onedomain.report.answers import warnings
+from onedomain.report.answers import mean_warnings
 from onedomain.report.comparison import BASELINE, Comparison, Contender
 from onedomain.report.estimates import Estimate, too_close
 
@@ -29,29 +29,23 @@ def headline(comparison: Comparison) -> Headline:
 
 def _holds_up(comparison: Comparison, best: Contender, average: Estimate) -> str:
     ranked = [(each, estimate) for each in comparison.contenders if (estimate := comparison.average(each)) is not None]
-    where = _where(comparison)
-    if len(ranked) == 1:
-        return f"{best.title} has {share(average.mean)} accuracy{where}{_at_home(comparison, best)}."
-    others = ranked[1:]
-    plain = next((pair for pair in ranked if _is_baseline(pair[0])), None)
-    reference, beside = plain if plain is not None and plain[0] is not best else others[0]
-    plain_is_best = plain is not None and plain[0] is best
-    if too_close(average, beside):
-        verdict = "No method beats plain training" if plain_is_best else "No clear winner"
-        return (
-            f"{verdict}: {best.title} has {share(average.mean)}{where}, {reference.title} {share(beside.mean)}, "
-            "a difference that chance may explain."
-        )
-    near = [each.title for each, estimate in others if each is not reference and too_close(average, estimate)]
-    who = f"{best.title}, plain training," if plain_is_best else best.title
-    lead = f"{share(average.mean)}{where}, {points(average.mean - beside.mean)} above {reference.title}"
-    remark = f"; {listed(near)} {'is' if len(near) == 1 else 'are'} too close to tell apart" if near else ""
-    return f"{who} holds up best: {lead}{remark}."
-
-
-def _where(comparison: Comparison) -> str:
     domains = comparison.compared
-    return f" on {domains[0]}, not seen in training" if len(domains) == 1 else f" on average over {len(domains)} unseen domains"
+    where = domains[0] if len(domains) == 1 else f"{len(domains)} unseen domains"
+    over = "" if len(domains) == 1 else " on average"
+    if len(ranked) == 1:
+        return f"{best.title} has {share(average.mean)}{over} on {where}{_at_home(comparison, best)}."
+    plain = next((pair for pair in ranked if _is_baseline(pair[0])), None)
+    plain_is_best = plain is not None and plain[0] is best
+    reference, beside = ranked[1] if plain is None or plain_is_best else plain
+    if too_close(average, beside):
+        verdict = "Nothing beats plain training" if plain_is_best else "No clear winner"
+        both = f"{best.title} {share(average.mean)}, {reference.title} {share(beside.mean)}"
+        return f"{verdict} on {where}: {both}{over}, a difference within chance."
+    near = [each.title for each, estimate in ranked[1:] if each is not reference and too_close(average, estimate)]
+    who = f"{best.title}, plain training," if plain_is_best else best.title
+    lead = f"{share(average.mean)}{over}, {points(average.mean - beside.mean)} above {reference.title}"
+    remark = f"; {listed(near)} {'is' if len(near) == 1 else 'are'} too close to tell apart" if near else ""
+    return f"{who} holds up best on {where}: {lead}{remark}."
 
 
 def _at_home(comparison: Comparison, contender: Contender) -> str:
@@ -71,7 +65,7 @@ def _knows(comparison: Comparison, best: Contender) -> str:
             return f"Whether {best.title} knows when it fails was not measured: a run of it has no calibration."
         found.append((1 - estimate.mean, flagged, domain))
     at_home = [
-        f", and {share(flagged, 0)} of new {column.name} images"
+        f" ({share(flagged, 0)} of new {column.name} images)"
         for column in comparison.sources
         if (flagged := best.mean(column.name, "flagged")) is not None
     ]
@@ -90,10 +84,11 @@ def _knows(comparison: Comparison, best: Contender) -> str:
 
 def _of_answers(comparison: Comparison, best: Contender) -> str:
     """The same image by image, where the answers were kept."""
-    warned = warnings(best, comparison.benchmark, comparison.compared)
+    warned = mean_warnings(best, comparison.benchmark, comparison.compared)
     if warned is None or warned.of_wrong is None or warned.of_right is None:
         return ""
-    return f" Of its wrong answers there {share(warned.of_wrong, 0)} are flagged, of its right ones {share(warned.of_right, 0)}."
+    wrong, right = share(warned.of_wrong, 0), share(warned.of_right, 0)
+    return f" It flags {wrong} of its wrong answers and {right} of its right ones."
 
 
 def _is_baseline(contender: Contender) -> bool:

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onedomain.report.comparison import Comparison, Contender
 
-WIDTH, HEIGHT = 300, 196  # of a panel, in its own units
-LEFT, RIGHT, TOP, BOTTOM = 34, 292, 8, 164  # of the square from 0 to 100%
-LINE = 12.0  # height of a label
-LETTER = 5.6  # mean width of a letter of a label
+LEFT, RIGHT, TOP, BOTTOM = 36, 350, 7, 118  # of the square from 0 to 100%, in the panel's own units
+FRAME = {
+    "width": 356,
+    "height": 148,
+    "left": LEFT,
+    "right": RIGHT,
+    "top": TOP,
+    "bottom": BOTTOM,
+    "ticks": [
+        {"text": "0", "x": LEFT, "y": BOTTOM, "anchor": "start"},
+        {"text": "50", "x": (LEFT + RIGHT) / 2, "y": (TOP + BOTTOM) / 2, "anchor": "middle"},
+        {"text": "100", "x": RIGHT, "y": TOP, "anchor": "end"},
+    ],
+}
+LINE = 12.5  # height of a label
+LETTER = 6.6  # width, rather too large, of a letter of a label
 GAP = 7.0  # between a point and its label
 MOST_LABELS = 8  # more domains than this are points that tell their names on hovering
 
@@ -26,6 +38,11 @@ class Point:
     label_x: float = 0.0
     label_y: float = 0.0
     anchor: str = "start"
+
+    @property
+    def moved(self) -> bool:
+        """Whether the label is too far away to be taken for the point's."""
+        return abs(self.label_y - self.y) > LINE / 2
 
 
 @dataclass(frozen=True)
@@ -70,36 +87,17 @@ def place_labels(points: Sequence[Point]) -> list[Point]:
         to_the_left = point.x + GAP + width > RIGHT + 4
         x = point.x - GAP if to_the_left else point.x + GAP
         y = point.y
-        while any(_meet(point, x, y, width, to_the_left, other) for other in placed):
+        while any(_meet(x - width if to_the_left else x, y, width, other) for other in placed):
             y += 1.0
-        anchor = "end" if to_the_left else "start"
-        placed.append(
-            Point(point.domain, point.unseen, point.accuracy, point.flagged, point.x, point.y, x, y, anchor)
-        )
-    lowest = max(each.label_y for each in placed) if placed else 0.0
-    over = max(0.0, lowest - (BOTTOM - LINE / 2 + 4))
-    return placed if over == 0 else [_raised(each, over) for each in placed]
+        placed.append(replace(point, label_x=x, label_y=y, anchor="end" if to_the_left else "start"))
+    too_low = max(0.0, max(each.label_y for each in placed) - BOTTOM)
+    return [replace(each, label_y=each.label_y - too_low) for each in placed]
 
 
-def _meet(point: Point, x: float, y: float, width: float, to_the_left: bool, other: Point) -> bool:
+def _meet(left: float, y: float, width: float, other: Point) -> bool:
     """Whether a label here would lie on another one or on another point."""
-    left = x - width if to_the_left else x
     other_width = LETTER * len(other.domain)
     other_left = other.label_x - other_width if other.anchor == "end" else other.label_x
-    labels = abs(y - other.label_y) < LINE and left < other_left + other_width and other_left < left + width
-    dots = abs(y - other.y) < LINE / 2 + 3 and left < other.x + 5 and other.x - 5 < left + width
-    return labels or dots
-
-
-def _raised(point: Point, by: float) -> Point:
-    return Point(
-        point.domain,
-        point.unseen,
-        point.accuracy,
-        point.flagged,
-        point.x,
-        point.y,
-        point.label_x,
-        point.label_y - by,
-        point.anchor,
-    )
+    on_label = abs(y - other.label_y) < LINE and left < other_left + other_width and other_left < left + width
+    on_point = abs(y - other.y) < LINE / 2 + 3 and left < other.x + 5 and other.x - 5 < left + width
+    return on_label or on_point
