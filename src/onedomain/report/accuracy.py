@@ -108,7 +108,7 @@ def _cell(
         share=round(100 * estimate.mean, 1),
         spread=spread,
         mark=comparison.mark(contender, domain),
-        paper="" if paper is None else f"{100 * paper:.1f}",
+        paper="" if paper is None else f"{paper:.2f}",
     )
 
 

@@ -81,7 +81,7 @@ def warnings(contender: Contender, benchmark: str, domain: str) -> Warnings | No
     """Over all images of a domain and all seeds; None where a run kept no answers, or pixels have labels."""
     rights, flagged = [], []
     for run in contender.runs:
-        outcome = run.outcomes(benchmark).get(domain)
+        outcome = answers_of(run, benchmark, domain)
         found = None if outcome is None or outcome.dense else flags(run, outcome)
         if outcome is None or found is None:
             return None
@@ -110,13 +110,30 @@ def _share(values: BoolArray) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
+def answers_of(run: RunRecords, benchmark: str, domain: str) -> Outcome | None:
+    """What the run answered on a domain; None if that was not kept."""
+    outcome = run.outcomes(benchmark).get(domain)
+    if outcome is None:
+        return None
+    columns = [outcome.confidence, outcome.uncertainty, outcome.right, outcome.domain_score]
+    fits = all(column is None or column.shape == (outcome.count,) for column in columns)
+    images, sample = outcome.sample_images, outcome.sample
+    pictured = images.ndim == 4 and images.dtype == np.uint8 and len(images) <= len(sample)
+    inside = not len(sample) or (sample.min() >= 0 and sample.max() < outcome.count)
+    labels = [column for column in (outcome.labels, outcome.predicted) if column is not None and len(column)]
+    if not (fits and pictured and inside and all(column.max() < len(outcome.classes) for column in labels)):
+        given = f"the answers on {domain} do not fit together"
+        raise UserError(str(run.folder), given, f"score the run again: {run.evaluate_command(benchmark)}")
+    return outcome
+
+
 def galleries(comparison: Comparison) -> list[Gallery]:
     """Images of every domain whose answers were kept, with the answers of each method's first run."""
     found = []
     for column in comparison.columns:
         answered = []
         for contender in comparison.contenders:
-            outcome = contender.runs[0].outcomes(comparison.benchmark).get(column.name)
+            outcome = answers_of(contender.runs[0], comparison.benchmark, column.name)
             if outcome is not None and len(outcome.sample_images):
                 answered.append((contender, outcome))
         # Runs that were scored on other images than the first cannot stand beside it.
@@ -163,7 +180,7 @@ def choose(rights: Sequence[Any], most: int = MOST_CARDS, of_each: int = OF_EACH
     """The first images, in order, that show each method right and wrong `of_each` times, as far as there are such.
 
     `rights` holds, of each method, 1 for the images it has right and 0 for the others; where pixels have labels,
-    shares, of which one half and more counts as right.
+    shares, of which one half and more counts as right, and NaN for images without a pixel that counts.
 
     >>> choose([[1, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 1]], of_each=1)
     [0, 3]
@@ -172,7 +189,12 @@ def choose(rights: Sequence[Any], most: int = MOST_CARDS, of_each: int = OF_EACH
     shown = [{True: 0, False: 0} for _ in rights]
     for place in range(len(rights[0])):
         kinds = [bool(right[place] >= 0.5) for right in rights]
-        if len(chosen) < most and any(count[kind] < of_each for count, kind in zip(shown, kinds, strict=True)):
+        counts = not any(math.isnan(right[place]) for right in rights)
+        if (
+            counts
+            and len(chosen) < most
+            and any(count[kind] < of_each for count, kind in zip(shown, kinds, strict=True))
+        ):
             chosen.append(place)
             for count, kind in zip(shown, kinds, strict=True):
                 count[kind] += 1

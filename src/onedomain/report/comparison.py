@@ -18,6 +18,8 @@ from onedomain.reproduce.paper import paper_average, paper_value, setting_text, 
 
 BASELINE = "erm"
 BOOKKEEPING = ("checkpoint_every", "log_every")  # settings that change no result
+NEEDED = ("value", "low", "high", "count", "note", "split", "unseen", "data", "date")  # of a record of accuracy
+NEEDED += ("parameters", "training_parameters", "train_seconds", "peak_memory_mb")
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Contender:
     method: str
     changed: Mapping[str, Any]  # settings that differ from the benchmark's, steps apart
     steps: int
-    usual_steps: int | None  # of this method on the benchmark it was trained on; None for a method that is not ours
+    usual_steps: int | None  # of this method on the benchmark it was trained on; None if either is not the library's
     runs: tuple[RunRecords, ...] = field(repr=False)
     rows: tuple[Mapping[str, Mapping[str, Mapping[str, Any]]], ...] = field(repr=False)  # of each run: domain, metric
 
@@ -124,16 +126,13 @@ class Comparison:
         return "close" if too_close(own, best) else ""
 
     def paper(self, contender: Contender, domain: str | None) -> float | None:
-        """The paper's accuracy (None: its average over the same domains), a share; None where it says nothing."""
+        """The paper's accuracy (None: its average over the same domains) in %; None where it says nothing."""
         if any(run.manifest.benchmark != self.benchmark for run in contender.runs):
             return None
         name = variant(contender.method, contender.changed)
-        found = (
-            paper_average(self.benchmark, name, self.compared)
-            if domain is None
-            else paper_value(self.benchmark, name, domain)
-        )
-        return None if found is None else found / 100
+        if domain is None:
+            return paper_average(self.benchmark, name, self.compared)
+        return paper_value(self.benchmark, name, domain)
 
 
 def average_over(contender: Contender, domains: Sequence[str]) -> Estimate | None:
@@ -145,6 +144,8 @@ def average_over(contender: Contender, domains: Sequence[str]) -> Estimate | Non
 def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
     """All runs that were scored on the benchmark. Runs that differ in nothing but the seed are one contender."""
     chosen = [run for run in runs if benchmark in run.benchmarks]
+    for run in chosen:
+        refuse_old_records(run, benchmark)
     groups: dict[str, list[RunRecords]] = {}
     for run in chosen:
         group = groups.setdefault(json.dumps([run.manifest.method, _facets(run)], sort_keys=True), [])
@@ -162,6 +163,15 @@ def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
         return -1.0 if estimate is None else estimate.mean
 
     return Comparison(benchmark, comparison.columns, tuple(sorted(contenders, key=rank, reverse=True)))
+
+
+def refuse_old_records(run: RunRecords, benchmark: str) -> None:
+    """Records of an earlier form lack what is shown here: scoring again writes it."""
+    for domain, metrics in run.scores(benchmark).items():
+        missing = [name for name in NEEDED if name not in metrics.get("accuracy", {})]
+        if missing:
+            given = f"the record of accuracy on {domain} has no {missing[0]!r}"
+            raise UserError(str(run.folder), given, f"records of this version: {run.evaluate_command(benchmark)}")
 
 
 def method_title(method: str) -> str:
@@ -202,7 +212,7 @@ def _contender(runs: Sequence[RunRecords], title: str, benchmark: str) -> Conten
         first.manifest.method,
         changed,
         first.manifest.settings["steps"],
-        usual_settings(first).get("steps"),
+        usual_settings(first).get("steps") if first.manifest.benchmark in BENCHMARKS else None,
         tuple(ordered),
         tuple(run.scores(benchmark) for run in ordered),
     )

@@ -24,6 +24,7 @@ FRAME = {
 LINE = 12.5  # height of a label
 LETTER = 6.6  # width, rather too large, of a letter of a label
 GAP = 7.0  # between a point and its label
+LONGEST_LABEL = 24  # letters
 MOST_LABELS = 8  # more domains than this are points that tell their names on hovering
 
 
@@ -38,6 +39,10 @@ class Point:
     label_x: float = 0.0
     label_y: float = 0.0
     anchor: str = "start"
+
+    @property
+    def label(self) -> str:
+        return self.domain if len(self.domain) <= LONGEST_LABEL else f"{self.domain[: LONGEST_LABEL - 1]}…"
 
     @property
     def moved(self) -> bool:
@@ -83,7 +88,7 @@ def place_labels(points: Sequence[Point]) -> list[Point]:
     """Each label beside its point, on the side with room, moved up or down until none lies on another."""
     placed: list[Point] = []
     for point in sorted(points, key=lambda each: each.y):
-        width = LETTER * len(point.domain)
+        width = LETTER * len(point.label)
         to_the_left = point.x + GAP + width > RIGHT + 4
         x = point.x - GAP if to_the_left else point.x + GAP
         y = point.y
@@ -96,7 +101,7 @@ def place_labels(points: Sequence[Point]) -> list[Point]:
 
 def _meet(left: float, y: float, width: float, other: Point) -> bool:
     """Whether a label here would lie on another one or on another point."""
-    other_width = LETTER * len(other.domain)
+    other_width = LETTER * len(other.label)
     other_left = other.label_x - other_width if other.anchor == "end" else other.label_x
     on_label = abs(y - other.label_y) < LINE and left < other_left + other_width and other_left < left + width
     on_point = abs(y - other.y) < LINE / 2 + 3 and left < other.x + 5 and other.x - 5 < left + width

@@ -182,10 +182,10 @@ def _how(run: RunRecords) -> str:
 
 def _facts(run: RunRecords) -> dict[str, str]:
     manifest, environment = run.manifest, run.manifest.environment
-    recorded = next(row for row in run.results if "train_seconds" in row)
+    recorded = next(row for row in run.results if row["metric"] == "accuracy")
     return {
         "begun": _date(manifest.started),
-        "scored": ", ".join(sorted({_date(row["date"]) for row in run.results})),
+        "scored": ", ".join(sorted({_date(row["date"]) for row in run.results if row["metric"] == "accuracy"})),
         "trained for": f"{recorded['train_seconds'] / 60:.1f} minutes, {recorded['peak_memory_mb']:,} MB at most",
         "on": f"{environment.device}, {environment.threads} threads, {environment.platform}",
         "with": f"onedomain {manifest.onedomain}, torch {environment.torch}, numpy {environment.numpy}, "

@@ -39,7 +39,7 @@ def training_table(comparison: Comparison, identity: str) -> Table:
     rows = []
     for contender in comparison.contenders:
         first = contender.runs[0].manifest
-        recorded = [next(iter(next(iter(rows.values())).values())) for rows in contender.rows]
+        recorded = [next(iter(rows.values()))["accuracy"] for rows in contender.rows]
         minutes = fmean(row["train_seconds"] for row in recorded) / 60
         parameters = recorded[0]["training_parameters"]
         source = first.source
