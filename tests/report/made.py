@@ -21,7 +21,9 @@ ENVIRONMENT = Environment(python="3.11", torch="2.6", numpy="2.0", platform="Lin
 STARTED = "2026-01-02T03:04:05+00:00"
 
 
-def made_manifest(method="erm", seed=0, benchmark="bench", own=None, name="home", classes=CLASSES, **settings):
+def made_manifest(
+    method="erm", seed=0, benchmark="bench", own=None, name="home", classes=CLASSES, source="source-print", **settings
+):
     usual = method_class(method)().settings.model_dump(mode="json") if method in method_names() else {"steps": 10}
     return Manifest(
         onedomain=__version__,
@@ -39,7 +41,7 @@ def made_manifest(method="erm", seed=0, benchmark="bench", own=None, name="home"
             classes=classes,
             dense=False,
             void=None,
-            fingerprint="source-print",
+            fingerprint=source,
         ),
         environment=ENVIRONMENT,
         started=STARTED,

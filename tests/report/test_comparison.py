@@ -6,7 +6,8 @@ import pytest
 
 from onedomain.errors import UserError
 from onedomain.report.accuracy import accuracy_table
-from onedomain.report.comparison import compare, method_title
+from onedomain.report.comparison import compare
+from onedomain.report.contenders import method_title
 from onedomain.report.sections import remarks
 from tests.report.made import made_rows, made_run
 
@@ -107,9 +108,24 @@ def test_runs_of_a_method_are_told_apart_by_what_differs():
     runs.append(made_run(a, "sdg", log_every=7, seed=1))
     titles = sorted(each.title for each in compare(runs, "bench").contenders)
     assert titles == ["SDG", "SDG, alpha=0.5", "SDG, beta=0"]
-    elsewhere = made_run(a, "sdg", rows=made_rows(a), benchmark="digits", folder="d")
+    elsewhere = made_run(a, "sdg", rows=made_rows(a), benchmark="digits", folder="d", source="another")
     titles = sorted(each.title for each in compare([runs[0], elsewhere], "bench").contenders)
     assert titles == ["SDG, trained on bench", "SDG, trained on digits"]
+    own = made_run(a, "sdg", rows=made_rows(a), own="MyNet", folder="e")
+    titles = sorted(each.title for each in compare([runs[0], own], "bench").contenders)
+    assert titles == ["SDG, network MyNet", "SDG, network lenet"]
+    grown = made_run(a, "sdg", rows=made_rows(a), source="grown", folder="runs/grown")
+    titles = sorted(each.title for each in compare([runs[0], grown], "bench").contenders)
+    assert titles == ["SDG, trained on bench (grown)", "SDG, trained on bench (sdg-0)"]
+
+
+def test_benchmarks_with_one_source_train_the_same():
+    rows = made_rows({"svhn": 0.3}, "digits")
+    runs = [made_run({}, "sdg", seed, name, rows=rows) for seed, name in enumerate(("digits", "digits-shifted"))]
+    comparison = compare(runs, "digits")
+    assert [each.title for each in comparison.contenders] == ["SDG"]
+    assert cells(accuracy_table(comparison), "SDG")["svhn"].paper == "42.55"
+    assert not any("was trained on" in remark for remark in remarks(comparison))
 
 
 def test_one_run_is_not_two_seeds():

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onedomain.report.comparison import Column, Comparison, Contender
+from onedomain.report.comparison import Column, Comparison
+from onedomain.report.contenders import Contender
 from onedomain.report.estimates import NORMAL, Estimate
 from onedomain.report.headline import seeds_of
 

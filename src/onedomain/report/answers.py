@@ -16,7 +16,8 @@ from onedomain.checkpoint import load_checkpoint
 from onedomain.errors import UserError
 from onedomain.outcomes import Outcome
 from onedomain.records import RunRecords
-from onedomain.report.comparison import Comparison, Contender
+from onedomain.report.comparison import Comparison
+from onedomain.report.contenders import Contender
 from onedomain.run import CALIBRATION
 
 MOST_CARDS = 12  # images shown of a domain

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from onedomain.report.answers import Warnings, mean_warnings, warnings
-from onedomain.report.comparison import Comparison, Contender
+from onedomain.report.comparison import Comparison
+from onedomain.report.contenders import Contender
 from onedomain.report.tables import Cell, Head, Table
 
 

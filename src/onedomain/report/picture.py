@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from onedomain.report.comparison import Comparison, Contender
+from onedomain.report.comparison import Comparison
+from onedomain.report.contenders import Contender
 
 LEFT, RIGHT, TOP, BOTTOM = 36, 350, 7, 118  # of the square from 0 to 100%, in the panel's own units
 FRAME = {

@@ -6,7 +6,7 @@ import shlex
 
 from onedomain.outcomes import OWN
 from onedomain.records import RunRecords
-from onedomain.report.comparison import changed_settings
+from onedomain.report.contenders import changed_settings
 from onedomain.reproduce.paper import setting_text
 
 

@@ -11,7 +11,8 @@ from onedomain.outcomes import OWN
 from onedomain.records import RunRecords
 from onedomain.report.accuracy import AccuracyTable, accuracy_table
 from onedomain.report.answers import Answer, Card, Gallery, galleries
-from onedomain.report.comparison import Comparison, changed_settings, compare, method_title, usual_settings
+from onedomain.report.comparison import Comparison, compare
+from onedomain.report.contenders import changed_settings, method_title, trained_for, usual_settings
 from onedomain.report.doubts import DOUBTS, Doubt, uncertainty_by_domain, uncertainty_table
 from onedomain.report.headline import headline
 from onedomain.report.picture import Panel, panels
@@ -149,9 +150,9 @@ def remarks(comparison: Comparison) -> list[str]:
         elif not column.in_all:
             found.append(f"{column.name} is left out of the average: not every run was scored on it.")
     for contender in comparison.contenders:
-        elsewhere = sorted({run.manifest.benchmark or "your own images" for run in contender.runs})
-        if comparison.benchmark != OWN and elsewhere != [comparison.benchmark]:
-            found.append(f"{contender.title} was trained on {', '.join(elsewhere)}, not on {comparison.benchmark}.")
+        if comparison.benchmark != OWN and not all(trained_for(run, comparison.benchmark) for run in contender.runs):
+            elsewhere = contender.runs[0].manifest.benchmark or "your own images"
+            found.append(f"{contender.title} was trained on {elsewhere}, not on {comparison.benchmark}.")
     return found
 
 
