@@ -45,3 +45,9 @@ def test_many_domains_are_points_without_labels_and_no_calibration_is_no_panel()
     assert panel.title == "ERM"
     assert not panel.labelled
     assert len(panel.points) == 30
+
+
+def test_plain_training_is_among_the_panels_in_sight():
+    methods = {"sdg": 0.9, "gud": 0.8, "ccsa": 0.7, "jigen": 0.6, "erm": 0.5}
+    runs = [made_run({"a": value}, method, flagged={"a": 0.5}) for method, value in methods.items()]
+    assert [panel.title for panel in panels(compare(runs, "bench"))] == ["SDG", "GUD", "ERM", "CCSA", "JiGen"]

@@ -16,6 +16,7 @@ from onedomain.records import RunRecords
 from onedomain.report.estimates import Estimate, variance_of_images
 from onedomain.reproduce.paper import setting_text
 
+BASELINE = "erm"  # plain training, which every other method is to beat
 BOOKKEEPING = ("checkpoint_every", "log_every")  # settings that change no result
 
 
@@ -57,6 +58,10 @@ class Contender:
         """Over the runs that have it."""
         values = [rows[domain][metric]["value"] for rows in self.rows if metric in rows.get(domain, {})]
         return fmean(values) if values else None
+
+
+def is_baseline(contender: Contender) -> bool:
+    return contender.method == BASELINE and not contender.changed
 
 
 def contenders_of(runs: Sequence[RunRecords], benchmark: str) -> list[Contender]:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from onedomain.report.answers import mean_warnings
 from onedomain.report.comparison import Comparison
-from onedomain.report.contenders import Contender
+from onedomain.report.contenders import Contender, is_baseline
 from onedomain.report.estimates import Estimate, too_close
-
-BASELINE = "erm"  # plain training, which every other method is to beat
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ def _holds_up(comparison: Comparison, best: Contender, average: Estimate) -> str
     over = "" if len(domains) == 1 else " on average"
     if len(ranked) == 1:
         return f"{best.title} has {share(average.mean)}{over} on {where}{_at_home(comparison, best)}."
-    plain = next((pair for pair in ranked if _is_baseline(pair[0])), None)
+    plain = next((pair for pair in ranked if is_baseline(pair[0])), None)
     plain_is_best = plain is not None and plain[0] is best
     reference, beside = ranked[1] if plain is None or plain_is_best else plain
     if too_close(average, beside):
@@ -92,10 +90,6 @@ def _of_answers(comparison: Comparison, best: Contender) -> str:
         return ""
     wrong, right = share(warned.of_wrong, 0), share(warned.of_right, 0)
     return f" It flags {wrong} of its wrong answers and {right} of its right ones."
-
-
-def _is_baseline(contender: Contender) -> bool:
-    return contender.method == BASELINE and not contender.changed
 
 
 def seeds_of(contenders: Sequence[Contender]) -> str:

@@ -13,11 +13,10 @@ from onedomain._version import __version__
 from onedomain.errors import UserError
 from onedomain.files import make_folder, write_atomically
 from onedomain.records import RunRecords, read_runs
-from onedomain.report.picture import FRAME
+from onedomain.report.picture import FRAME, SHOWN
 from onedomain.report.sections import run_details, section
 
 DOCTYPE = b"<!doctype html>"
-SHOWN_PANELS = 3  # methods whose picture is in sight; the others are folded away
 
 
 def write_report(folders: Sequence[str | Path], out: str | Path) -> Path:
@@ -65,7 +64,7 @@ def render(runs: Sequence[RunRecords]) -> str:
         sections=sections,
         runs=run_details(runs),
         frame=FRAME,
-        shown_panels=SHOWN_PANELS,
+        shown_panels=SHOWN,
     )
 
 
