@@ -14,8 +14,8 @@ from onedomain.report.contenders import Contender, contenders_of, trained_for
 from onedomain.report.estimates import Estimate, average, too_close
 from onedomain.reproduce.paper import paper_average, paper_value, variant
 
-NEEDED = ("value", "low", "high", "count", "note", "split", "unseen", "data", "date")  # of a record of accuracy
-NEEDED += ("parameters", "training_parameters", "train_seconds", "peak_memory_mb")
+OF_THE_DOMAIN = ("value", "low", "high", "count", "note", "split", "unseen", "data", "date")
+OF_THE_RUN = ("parameters", "training_parameters", "train_seconds", "peak_memory_mb")
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
 def refuse_old_records(run: RunRecords, benchmark: str) -> None:
     """Records of an earlier form lack what is shown here: scoring again writes it."""
     for domain, metrics in run.scores(benchmark).items():
-        missing = [name for name in NEEDED if name not in metrics.get("accuracy", {})]
+        missing = [name for name in (*OF_THE_DOMAIN, *OF_THE_RUN) if name not in metrics.get("accuracy", {})]
         if missing:
             given = f"the record of accuracy on {domain} has no {missing[0]!r}"
             raise UserError(str(run.folder), given, f"records of this version: {run.evaluate_command(benchmark)}")
