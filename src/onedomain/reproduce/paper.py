@@ -34,13 +34,14 @@ PAPER: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "digits": _DIGITS,
     # The three ablations are rows of Table 1.
     "ablation": _DIGITS,
-    # Table 2. Its accuracy is the average of Table 1, rounded; the domains behind it are those of Table 1.
+    # Table 2. Its accuracy is the average of Table 1, rounded; the domains behind it are those of Table 1, and so is
+    # all of ERM, which Table 2 leaves out.
     "efficiency": {
         "erm": _DIGITS["erm"],
         "sdg": {**_DIGITS["sdg"], AVERAGE: 59.5, "training_parameters": 7.02, "minutes": 23.7},
         "uncertain-sdg": {**_DIGITS["uncertain-sdg"], AVERAGE: 61.3, "training_parameters": 5.27, "minutes": 16.4},
     },
-    # The figure of K, α and β has no printed values. Its summits (K = 3, α = 1, β = 2,000) are SDG itself, and α = 0 and
+    # The figure of K, α and β has no printed values. Its summits (K = 3, α = 1, β = 2,000) are SDG itself; α = 0 and
     # β = 0 are rows of Table 1.
     "curves": _DIGITS,
 }
