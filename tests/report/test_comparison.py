@@ -83,16 +83,31 @@ def test_the_papers_values_stand_beside_the_methods_and_ablations_it_reports():
     assert cells(table, "SDG")["average"].paper == "63.01"  # of the three that were scored
     assert cells(table, "SDG")["mnist"].paper == ""
     assert cells(table, "AugMix")["svhn"].paper == ""
-    reduced = next(row for row in table.rows if row.title == "SDG, steps=4000")
-    assert reduced.reduced == "reduced: 4,000 of 10,000 steps"
+    reduced = [row.note for row in table.rows if row.reduced]
+    assert reduced == ["4,000 of 10,000 steps · seed\u00a00"]
     said = remarks(compare(runs, "digits"))
     assert "Reduced protocol: syn of digits was not scored." in said
-    assert "Reduced protocol: SDG, steps=4000 was trained for 4,000 steps where the protocol has 10,000." in said
+    assert "Reduced protocol: SDG, steps=4000 was trained with steps 4,000 of 10,000." in said
+
+
+def test_the_quick_protocol_is_the_same_method_reduced():
+    rows = made_rows({"svhn": 0.3}, "digits")
+    quick = {"steps": 1000, "domain_size": 1000}
+    comparison = compare([made_run({}, "sdg", benchmark="digits", rows=rows, **quick)], "digits")
+    assert cells(accuracy_table(comparison), "SDG")["svhn"].paper == "42.55"
+    assert accuracy_table(comparison).rows[0].reduced
+    line = "Reduced protocol: SDG was trained with steps 1,000 of 10,000, domain size 1,000 of 5,000."
+    assert line in remarks(comparison)
+    larger = compare([made_run({}, "sdg", benchmark="digits", rows=rows, domain_size=9000)], "digits")
+    assert cells(accuracy_table(larger), "SDG")["svhn"].paper == ""  # that is a change, not a reduction
+    longer = compare([made_run({}, "sdg", benchmark="digits", rows=rows, steps=20_000)], "digits")
+    assert cells(accuracy_table(longer), "SDG")["svhn"].paper == "42.55"
+    assert not accuracy_table(longer).rows[0].reduced
 
 
 def test_a_protocol_is_reduced_only_where_there_is_one():
     table = accuracy_table(compare([made_run({"a": 0.5}, steps=5)], "bench"))  # a benchmark that is not ours
-    assert table.rows[0].reduced == ""
+    assert not table.rows[0].reduced
 
 
 def test_the_paper_says_nothing_of_runs_trained_elsewhere():
@@ -139,6 +154,6 @@ def test_records_of_an_earlier_form_say_how_to_renew_them():
         compare([made_run({}, rows=rows)], "bench")
 
 
-def test_methods_are_spelled_as_their_classes():
-    names = {"erm": "ERM", "d-sne": "D-SNE", "uncertain-sdg": "Uncertain-SDG", "me-ada": "ME-ADA", "MyOwn": "MyOwn"}
+def test_methods_are_spelled_as_in_the_paper():
+    names = {"erm": "ERM", "d-sne": "d-SNE", "uncertain-sdg": "Uncertain SDG", "me-ada": "ME-ADA", "MyOwn": "MyOwn"}
     assert {name: method_title(name) for name in names} == names

@@ -53,6 +53,11 @@ def test_without_plain_training_the_next_best_is_the_measure():
     assert lines.holds_up.endswith("48.0% on average, 8.0 points above GUD.")
 
 
+def test_plain_training_for_fewer_steps_is_still_the_baseline():
+    shorter = made_run({"near": 0.5, "far": 0.3}, "erm", steps=50)
+    assert "above ERM" in said(shorter, *runs_of("sdg", 0.6), *runs_of("gud", 0.5)).holds_up
+
+
 def test_an_ablation_of_plain_training_is_not_the_baseline():
     changed = made_run({"near": 0.5, "far": 0.3}, "erm", learning_rate=0.1, folder="b")
     lines = said(changed, *runs_of("sdg", 0.6), *runs_of("gud", 0.5))

@@ -34,7 +34,7 @@ class AccuracyCell:
 class AccuracyRow:
     title: str
     note: str
-    reduced: str
+    reduced: bool
     cells: Sequence[AccuracyCell | None]
 
 
@@ -57,7 +57,7 @@ def accuracy_table(comparison: Comparison) -> AccuracyTable:
     for contender in comparison.contenders:
         cells = [_average_cell(comparison, contender)]
         cells += [_accuracy_cell(comparison, contender, each.name) for each in shown]
-        rows.append(AccuracyRow(contender.title, _row_note(contender), _reduced(contender), cells))
+        rows.append(AccuracyRow(contender.title, _row_note(contender), bool(contender.reduced), cells))
     return AccuracyTable(columns, rows, _legend(comparison, rows))
 
 
@@ -71,11 +71,8 @@ def _column_note(column: Column) -> str:
 def _row_note(contender: Contender) -> str:
     seeds = contender.seeds
     which = f"seed\u00a0{seeds[0]}" if len(seeds) == 1 else f"{len(seeds)}\u00a0seeds"
-    return f"{contender.steps:,} steps · {which}"
-
-
-def _reduced(contender: Contender) -> str:
-    return f"reduced: {contender.steps:,} of {contender.usual_steps:,} steps" if contender.reduced else ""
+    of = f"of {contender.reduced['steps'][1]:,} " if "steps" in contender.reduced else ""
+    return f"{contender.steps:,} {of}steps · {which}"
 
 
 def _average_cell(comparison: Comparison, contender: Contender) -> AccuracyCell | None:

@@ -15,9 +15,12 @@ from onedomain.methods import method_class, method_names
 from onedomain.records import RunRecords
 from onedomain.report.estimates import Estimate, variance_of_images
 from onedomain.reproduce.paper import setting_text
+from onedomain.reproduce.tables import SCALES, TABLES
 
 BASELINE = "erm"  # plain training, which every other method is to beat
 BOOKKEEPING = ("checkpoint_every", "log_every")  # settings that change no result
+# Settings that `reproduce` makes smaller for a quick look: the method is the same one, its protocol a reduced one.
+SIZES = ("steps", *sorted({name for scale in SCALES.values() for each in scale.settings.values() for name in each}))
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,8 @@ class Contender:
 
     title: str
     method: str
-    changed: Mapping[str, Any]  # settings that differ from the benchmark's, steps apart
-    steps: int
-    usual_steps: int | None  # of this method on the benchmark it was trained on; None if either is not the library's
+    changed: Mapping[str, Any]  # settings that differ from the benchmark's, without what only reduces the protocol
+    reduced: Mapping[str, tuple[float, float]]  # what is smaller than the protocol has it, and how large it has it
     runs: tuple[RunRecords, ...] = field(repr=False)
     rows: tuple[Mapping[str, Mapping[str, Mapping[str, Any]]], ...] = field(repr=False)  # of each run: domain, metric
 
@@ -37,9 +39,8 @@ class Contender:
         return [run.manifest.seed for run in self.runs]
 
     @property
-    def reduced(self) -> bool:
-        """Whether it was trained for fewer steps than the benchmark's protocol says."""
-        return self.usual_steps is not None and self.steps < self.usual_steps
+    def steps(self) -> int:
+        return int(self.runs[0].manifest.settings["steps"])
 
     def accuracy(self, domain: str) -> Estimate | None:
         """None if no run was scored on the domain."""
@@ -82,26 +83,19 @@ def contenders_of(runs: Sequence[RunRecords], benchmark: str) -> list[Contender]
 
 
 def _contender(runs: Sequence[RunRecords], title: str, benchmark: str) -> Contender:
-    first = runs[0]
-    changed = changed_settings(first)
-    changed.pop("steps", None)
-    return Contender(
-        title,
-        first.manifest.method,
-        changed,
-        first.manifest.settings["steps"],
-        usual_settings(first).get("steps") if first.manifest.benchmark in BENCHMARKS else None,
-        tuple(runs),
-        tuple(run.scores(benchmark) for run in runs),
-    )
+    first, usual, changed = runs[0], usual_settings(runs[0]), changed_settings(runs[0])
+    smaller = [name for name in SIZES if name in changed and name in usual and changed[name] < usual[name]]
+    if first.manifest.benchmark not in BENCHMARKS:  # there is no protocol to fall short of
+        smaller = []
+    reduced = {name: (changed[name], usual[name]) for name in smaller}
+    changed = {name: value for name, value in changed.items() if name not in ("steps", *smaller)}
+    rows = tuple(run.scores(benchmark) for run in runs)
+    return Contender(title, first.manifest.method, changed, reduced, tuple(runs), rows)
 
 
 def method_title(method: str) -> str:
-    """How the method's class spells it, with the hyphens of its name: d-sne is D-SNE, uncertain-sdg Uncertain-SDG."""
-    if method not in method_names():
-        return method
-    letters = iter(method_class(method).__name__)
-    return "".join("-" if letter == "-" else next(letters) for letter in method)
+    """As the paper's table spells it; a method that is not in it is called by its name."""
+    return next((row.label for row in TABLES["digits"].rows if row.key == method), method)
 
 
 def usual_settings(run: RunRecords) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class Section:
     id: str
     name: str
     summary: str
+    reduced: bool
     holds_up: str
     knows: str
     links: Sequence[Link]
@@ -68,6 +69,7 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
         id=identity,
         name="your own domains" if benchmark == OWN else benchmark,
         summary=known.summary if known else "",
+        reduced=bool(reductions(comparison)),
         holds_up=said.holds_up,
         knows=said.knows,
         links=links,
@@ -128,19 +130,28 @@ def _kinds(answer: Answer) -> list[str]:
     return ["wrong", "silent"] if answer.flagged is False else ["wrong"]
 
 
-def remarks(comparison: Comparison) -> list[str]:
-    """What a reader must know of the protocol before he trusts a number."""
+def reductions(comparison: Comparison) -> list[str]:
+    """In what the runs fall short of the benchmark's protocol."""
     found = []
     known = BENCHMARKS.get(comparison.benchmark)
-    if known:
-        there = {column.name for column in comparison.columns}
-        missing = [name for name in known.targets if name not in there]
-        if missing:
-            found.append(f"Reduced protocol: {', '.join(missing)} of {comparison.benchmark} was not scored.")
+    there = {column.name for column in comparison.columns}
+    missing = [name for name in known.targets if name not in there] if known else []
+    if missing:
+        found.append(f"Reduced protocol: {', '.join(missing)} of {comparison.benchmark} was not scored.")
     for contender in comparison.contenders:
-        if contender.reduced:
-            steps = f"{contender.steps:,} steps where the protocol has {contender.usual_steps:,}"
-            found.append(f"Reduced protocol: {contender.title} was trained for {steps}.")
+        parts = [f"{_plain(name)} {value:,} of {usual:,}" for name, (value, usual) in contender.reduced.items()]
+        if parts:
+            found.append(f"Reduced protocol: {contender.title} was trained with {', '.join(parts)}.")
+    return found
+
+
+def _plain(setting: str) -> str:
+    return setting.replace("_", " ")
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """What a reader must know of the protocol before he trusts a number."""
+    found = reductions(comparison)
     made = sorted({column.note for column in comparison.columns} & {"rendered", "blended", "generated"})
     if made:
         found.append(f"Domains marked {' or '.join(made)} were made by onedomain, not collected in the wild.")
