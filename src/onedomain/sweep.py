@@ -220,7 +220,7 @@ def sole_use(folder: Path) -> Iterator[tuple[int, ...]]:
     with os_errors_are_user_errors(folder / LOCK):
         file = (folder / LOCK).open("a")
     with file:
-        until = time.monotonic() + SECONDS_TO_WAIT_FOR_LOCK
+        until, told = time.monotonic() + SECONDS_TO_WAIT_FOR_LOCK, False
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -229,6 +229,9 @@ def sole_use(folder: Path) -> Iterator[tuple[int, ...]]:
                 if time.monotonic() > until:
                     given = f"{folder} is in use by another call"
                     raise UserError("out", given, "wait until it ends, or another --out") from None
+                if not told:
+                    print(f"{folder} is in use: waiting for processes of another call", file=sys.stderr, flush=True)
+                told = True
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         yield (file.fileno(),)
 

@@ -19,6 +19,7 @@ def records(
         "onedomain": "0.1.0",
         "method": row.method,
         "benchmark": table.benchmark,
+        "trained_on": table.benchmark,
         "seed": seed,
         "steps": method.settings.steps,
         "settings": method.settings.model_dump(mode="json"),

@@ -187,7 +187,7 @@ def test_estimate_from_finished_runs_scales_with_steps_and_costs(bench, tmp_path
     train(tmp_path / "erm-0", bench)
     runs = plan(TABLE, SCALE, 2, tmp_path, bench)
     expected = estimate(runs, bench)
-    assert expected.basis == "1 finished runs"
+    assert expected.basis == "finished runs: 1"
     assert set(expected.seconds) == {"sdg-beta-0-0", "erm-1", "sdg-beta-0-1"}
     step = 6.0 / (4 * 6 / 32)  # four steps of 6 images, in steps of 32
     scoring = 0.3 * (30 + 30) / 32

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from onedomain.benchmarks import BENCHMARKS, Benchmark
@@ -27,9 +29,22 @@ BENCHMARK = Benchmark(
     held_out=lambda data: blocks(30, 1, "blocks"),
     calibration=lambda data: blocks(30, 1, "blocks"),
     targets={"near": lambda data: blocks(30, 2, "near"), "far": lambda data: blocks(30, 3, "far")},
-    settings={"erm": {"steps": 100, "batch_size": 4, "log_every": 5}},
+    settings={"erm": {"steps": 200, "batch_size": 4, "log_every": 5}},
 )
 
 
 def register() -> None:
     BENCHMARKS["toy"] = BENCHMARK
+
+
+def slow_down() -> None:
+    """ERM with a pause in every step."""
+    from onedomain.methods.erm import ERM
+
+    step = ERM.step
+
+    def slow_step(method, batch):
+        time.sleep(0.02)
+        return step(method, batch)
+
+    ERM.step = slow_step

@@ -12,8 +12,8 @@ import torch
 from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.networks import build_network
+from onedomain.randomness import private_randomness
 from onedomain.reproduce.plan import Bench, PlannedRun
-from onedomain.training import private_randomness
 
 SCORING_COST = 0.3  # time of scoring an image by that of an image in a step of ERM
 MEASURED_STEPS = 5
@@ -34,14 +34,14 @@ class Estimate:
 def estimate(runs: Sequence[PlannedRun], bench: Bench) -> Estimate:
     """Methods' costs are relative to ERM's. One seed of everything comes first, in a seed the longest run."""
     images, benchmark = len(bench.source), bench.benchmark.name
-    taken = [
-        next(iter(next(iter(run.records.scores(benchmark).values())).values()))["train_seconds"]
-        / _work(run.method, images)
-        for run in runs
-        if run.state == "done" and run.records
-    ]
+    taken = []
+    for run in runs:
+        if run.state == "done" and run.records:
+            of_any_domain = next(iter(run.records.scores(benchmark).values()))
+            taken.append(next(iter(of_any_domain.values()))["train_seconds"] / _work(run.method, images))
     step = median(taken) if taken else _measured_step(bench)
-    basis = f"{len(taken)} finished runs" if taken else f"{MEASURED_STEPS} steps of ERM, {1e3 * step:.0f} ms each"
+    measured = f"{MEASURED_STEPS} steps of ERM, {1e3 * step:.0f} ms each"
+    basis = f"finished runs: {len(taken)}" if taken else measured
     scoring = SCORING_COST * sum(map(len, bench.scored.values())) / 32
     seconds = {}
     for run in runs:

@@ -178,37 +178,37 @@ def as_latex(result: Result) -> str:
 
 def as_csv(result: Result) -> str:
     """One line a row and column, tidy: every line says all of its number."""
+    rows = [
+        {
+            "table": result.table.name,
+            "scale": result.scale.name,
+            "protocol": "reduced" if result.scale.reduced else "whole",
+            "section": row.row.section,
+            "row": row.row.label,
+            "method": row.row.key,
+            "column": column.name,
+            "unit": column.unit,
+            "mean": _rounded(cell.mean),
+            "deviation": _rounded(cell.deviation),
+            "paper": _rounded(cell.paper),
+            "difference": _rounded(cell.difference),
+            "values": " ".join(f"{value:.4f}" for value in cell.values),
+            "seeds": " ".join(map(str, row.seeds)),
+            "steps": row.steps,
+            "minutes": _rounded(row.minutes),
+            "notes": " ".join(result.notes),
+            "date": result.date,
+            "versions": "; ".join(f"{name} {version}" for name, version in result.versions.items()),
+            "command": result.command,
+        }
+        for row in result.rows
+        for column in result.table.columns
+        for cell in [row.cells[column.name]]
+    ]
     text = io.StringIO()
-    writer = None
-    for row in result.rows:
-        for column in result.table.columns:
-            cell = row.cells[column.name]
-            line = {
-                "table": result.table.name,
-                "scale": result.scale.name,
-                "protocol": "reduced" if result.scale.reduced else "whole",
-                "section": row.row.section,
-                "row": row.row.label,
-                "method": row.row.key,
-                "column": column.name,
-                "unit": column.unit,
-                "mean": _rounded(cell.mean),
-                "deviation": _rounded(cell.deviation),
-                "paper": _rounded(cell.paper),
-                "difference": _rounded(cell.difference),
-                "values": " ".join(f"{value:.4f}" for value in cell.values),
-                "seeds": " ".join(map(str, row.seeds)),
-                "steps": row.steps,
-                "minutes": _rounded(row.minutes),
-                "notes": " ".join(result.notes),
-                "date": result.date,
-                "versions": "; ".join(f"{name} {version}" for name, version in result.versions.items()),
-                "command": result.command,
-            }
-            if writer is None:
-                writer = csv.DictWriter(text, list(line), lineterminator="\n")
-                writer.writeheader()
-            writer.writerow(line)
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()
 
 

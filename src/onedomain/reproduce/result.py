@@ -66,11 +66,13 @@ class Result:
 
 
 def group(records: Iterable[Record], benchmark: str) -> list[RunScores]:
-    """Records of a benchmark's domains, run by run."""
+    """Records of a benchmark's domains, run by run; only of runs that were trained on its source."""
     runs: dict[str, RunScores] = {}
     rows: dict[str, dict[str, dict[str, Record]]] = {}
     for record in records:
-        if record.get("benchmark") != benchmark or "data" not in record:  # of made domains, or of several together
+        if record.get("benchmark") != benchmark or record.get("trained_on", benchmark) != benchmark:
+            continue
+        if "data" not in record:  # of a domain that was made, or of several together
             continue
         absent = [name for name in NEEDED if name not in record]
         if absent:
@@ -167,8 +169,8 @@ def _refuse_other_data(runs: Sequence[RunScores]) -> None:
     for run in runs:
         for domain, metrics in run.records.items():
             record = next(iter(metrics.values()))
-            for what, print_ in ((f"scored on {domain}", record["data"]), ("trained", record.get("source"))):
-                if seen.setdefault(what, print_) != print_:
+            for what, images in ((f"scored on {domain}", record["data"]), ("trained", record.get("source"))):
+                if seen.setdefault(what, images) != images:
                     given = f"the runs were not {what} with the same images ({run.method}, seed {run.seed}, and others)"
                     raise UserError("records", given, "runs with one copy of the data")
 
