@@ -218,9 +218,9 @@ def report(
     out: Annotated[str, typer.Option("--out", metavar="FILE", help="The page to write.")] = "report.html",
 ) -> None:
     """Write one self-contained HTML page of runs: who holds up where, and who knows when not."""
-    from onedomain import commands
+    from onedomain.report import command
 
-    commands.report(runs, out)
+    command.report(runs, out)
 
 
 @app.command()

@@ -21,7 +21,6 @@ from onedomain.fitting import fit, load
 from onedomain.manifest import MANIFEST, read_manifest
 from onedomain.methods import method_class, method_names
 from onedomain.progress import work_in_parts
-from onedomain.report.page import write_report
 from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
 
@@ -55,6 +54,8 @@ def demo(out: str, steps: int | None, threads: int | None) -> None:
         evaluations[name] = run.evaluate(domains, seen=[benchmark.source], progress=True)
         run.write_records(evaluations[name], benchmark.name)
     tables.show_comparison(evaluations, benchmark.source)
+    from onedomain.report.page import write_report
+
     page = write_report([Path(out) / name for name in DEMO_METHODS], Path(out) / DEMO_REPORT)
     tables.say(f"The runs are in {out}. Next: onedomain predict {Path(out) / DEMO_METHODS[-1]} IMAGE.png")
     tables.say(f"The report is in {page}: open it in a browser.")
@@ -223,17 +224,6 @@ def predict(folder: str, images: list[str], device: str | None, json: bool) -> N
         print(json_format.dumps({"predictions": tables.predictions_as_json(images, predictions)}, indent=2))
     else:
         tables.show_predictions(images, predictions)
-
-
-def report(runs: list[str], out: str) -> None:
-    """Files are passed over, for an older report may lie in `runs/*`; a folder that is no run is an error."""
-    folders = [run for run in runs if not Path(run).is_file()]
-    for run in runs:
-        if run not in folders:
-            tables.say(f"passed over: {run} is a file, not a run folder")
-    if not folders:
-        raise UserError("runs", "only files were given", "run folders, as onedomain train makes them")
-    tables.say(f"The report is in {write_report(folders, out)}: open it in a browser.")
 
 
 def list_methods(json: bool) -> None:

@@ -10,6 +10,12 @@ from onedomain import cli
 from tests.report.made import made_run, write_run
 
 
+@pytest.fixture(autouse=True)
+def _no_figures(monkeypatch):
+    """They take seconds, and have a test of their own."""
+    monkeypatch.setattr("onedomain.report.sections.figures", lambda runs, benchmark: ([], []))
+
+
 @pytest.fixture
 def onedomain(monkeypatch, capsys, tmp_path):
     """Run a command among two runs in `runs`; its exit code, standard output and standard error."""

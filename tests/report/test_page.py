@@ -53,6 +53,12 @@ class Document(HTMLParser):
         return [attributes[name] for _, attributes in self.elements if name in attributes]
 
 
+@pytest.fixture(autouse=True)
+def _no_figures(monkeypatch):
+    """They take seconds, and have a test of their own."""
+    monkeypatch.setattr("onedomain.report.sections.figures", lambda runs, benchmark: ([], []))
+
+
 @pytest.fixture
 def two_runs(tmp_path):
     """ERM and SDG on two unseen domains, with answers on one."""

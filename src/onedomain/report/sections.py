@@ -14,6 +14,7 @@ from onedomain.report.answers import Answer, Card, Gallery, galleries
 from onedomain.report.comparison import Comparison, compare
 from onedomain.report.contenders import changed_settings, method_title, trained_for, usual_settings
 from onedomain.report.doubts import DOUBTS, Doubt, uncertainty_by_domain, uncertainty_table
+from onedomain.report.figures import Shown, figures
 from onedomain.report.headline import headline
 from onedomain.report.picture import Panel, panels
 from onedomain.report.repeat import commands_to_repeat, repeatable
@@ -45,7 +46,8 @@ class Section:
     galleries: Sequence[dict[str, Any]] = field(repr=False)
     several_seeds: bool
     evaluate_command: str
-    figures: Sequence[dict[str, Any]] = field(repr=False)
+    figures: Sequence[Shown] = field(repr=False)
+    not_drawn: Sequence[tuple[str, str]]
     uncertainty: Table
     uncertainty_by_domain: Table
     terms: Sequence[Doubt]
@@ -58,10 +60,10 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
     comparison = compare(runs, benchmark)
     said = headline(comparison)
     known = BENCHMARKS.get(benchmark)
-    pictures = figures(runs, benchmark)
+    drawn, not_drawn = figures(runs, benchmark)
     links = [
         Link(f"{identity}-images", "Images"),
-        *([Link(f"{identity}-figures", "Figures")] if pictures else []),
+        *([Link(f"{identity}-figures", "Figures")] if drawn else []),
         Link(f"{identity}-uncertainty", "Uncertainty"),
         Link(f"{identity}-training", "Training"),
     ]
@@ -78,7 +80,8 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
         galleries=[_gallery(each) for each in galleries(comparison)],
         several_seeds=any(len(each.runs) > 1 for each in comparison.contenders),
         evaluate_command=comparison.contenders[0].runs[0].evaluate_command(benchmark),
-        figures=pictures,
+        figures=drawn,
+        not_drawn=not_drawn,
         uncertainty=uncertainty_table(comparison, identity),
         uncertainty_by_domain=uncertainty_by_domain(comparison, identity),
         terms=DOUBTS,
@@ -86,10 +89,6 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
         domains=domain_table(comparison, identity),
         remarks=remarks(comparison),
     )
-
-
-def figures(runs: Sequence[RunRecords], benchmark: str) -> list[dict[str, Any]]:
-    return []
 
 
 def _gallery(gallery: Gallery) -> dict[str, Any]:
