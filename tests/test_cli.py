@@ -310,7 +310,7 @@ def test_help_is_quick_and_does_not_import_torch():
     printed = subprocess.run([sys.executable, "-m", "onedomain", "--help"], capture_output=True, text=True, check=True)
     # The promise is one second; a busy machine is given five before this is called a failure.
     assert time.monotonic() - begun < 5
-    for command in ("demo", "train", "evaluate", "predict", "data", "methods", "benchmarks"):
+    for command in ("demo", "train", "evaluate", "predict", "report", "data", "methods", "benchmarks"):
         assert command in printed.stdout
 
 
@@ -340,6 +340,10 @@ def test_demo_trains_once_and_shows_a_comparison(onedomain, tmp_path, monkeypatc
     code, out, error = onedomain("demo", "--out", tmp_path / "demo", "--steps", 2, "--threads", 1)
     assert code == 0
     assert "average unseen" in out
+    page = tmp_path / "demo" / "report.html"
+    assert f"The report is in {page}" in error
+    assert page.read_text(encoding="utf-8").count('class="image-card"') > 10
+    assert page.stat().st_size < 3_000_000
     again = onedomain("demo", "--out", tmp_path / "demo", "--steps", 2, "--threads", 1)
     assert again[0] == 0
     assert again[1] == out

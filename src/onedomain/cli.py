@@ -213,6 +213,17 @@ def reproduce(
 
 
 @app.command()
+def report(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders; files among them are passed over.")],
+    out: Annotated[str, typer.Option("--out", metavar="FILE", help="The page to write.")] = "report.html",
+) -> None:
+    """Write one self-contained HTML page of runs: who holds up where, and who knows when not."""
+    from onedomain.report import command
+
+    command.report(runs, out)
+
+
+@app.command()
 def figures(
     runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders, as `train` makes them.")],
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for the figures.")],

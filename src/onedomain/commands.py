@@ -26,6 +26,7 @@ from onedomain.settings import parse_assignments
 
 DEMO_BENCHMARK = "digits-lite"
 DEMO_METHODS = ("erm", "sdg", "uncertain-sdg")
+DEMO_REPORT = "report.html"
 
 
 def demo(out: str, steps: int | None, threads: int | None) -> None:
@@ -53,7 +54,11 @@ def demo(out: str, steps: int | None, threads: int | None) -> None:
         evaluations[name] = run.evaluate(domains, seen=[benchmark.source], progress=True)
         run.write_records(evaluations[name], benchmark.name)
     tables.show_comparison(evaluations, benchmark.source)
+    from onedomain.report.page import write_report
+
+    page = write_report([Path(out) / name for name in DEMO_METHODS], Path(out) / DEMO_REPORT)
     tables.say(f"The runs are in {out}. Next: onedomain predict {Path(out) / DEMO_METHODS[-1]} IMAGE.png")
+    tables.say(f"The report is in {page}: open it in a browser.")
 
 
 def train(
@@ -125,7 +130,7 @@ def train(
 
     if chosen and score:
         evaluation, missing = score_on(run, chosen, data)
-        report(run, evaluation, chosen.name, missing, json)
+        show_and_keep(run, evaluation, chosen.name, missing, json)
     elif json:
         print(json_format.dumps({"run": str(folder), "method": method, "seed": seed, "train_seconds": run.seconds}))
     tables.say(f"The run is in {folder}")
@@ -163,7 +168,7 @@ def evaluate(
         raise UserError("--on", f"not given, and {folder} was trained on your own images", "NAME=DIR or --benchmark")
     else:
         evaluation, missing = score_on(run, find_benchmark(name), data)
-    report(run, evaluation, None if on else name, missing, json)
+    show_and_keep(run, evaluation, None if on else name, missing, json)
 
 
 def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluation, list[str]]:
@@ -177,7 +182,7 @@ def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluati
     return run.evaluate(domains, seen=seen, progress=True), missing
 
 
-def report(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:
+def show_and_keep(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:
     """Show the scores, then keep them: a folder that cannot be written to does not hide them."""
     if json:
         print(json_format.dumps(tables.evaluation_as_json(run, evaluation, benchmark, missing), indent=2))
