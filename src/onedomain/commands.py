@@ -14,7 +14,8 @@ import torch
 from onedomain import tables
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder, prepare
-from onedomain.data.own import decode_image, image_folder
+from onedomain.data.image_files import decode_image
+from onedomain.data.own import image_folder
 from onedomain.errors import Interrupted, UserError
 from onedomain.evaluation import Evaluation
 from onedomain.fitting import fit, load

@@ -103,7 +103,7 @@ def missing_overlays(folder: Path) -> UserError | None:
     if not absent:
         return None
     source = "from ImageNet-C/create_c of github.com/hendrycks/robustness"
-    return UserError("frost", f"{', '.join(absent)} not found in {folder}", f"put the overlays there, {source}")
+    return UserError("frost", f"{', '.join(absent)} not found in {folder}; put these overlays there, {source}")
 
 
 @lru_cache(maxsize=4)
