@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain import tables
+from onedomain import corruption_tables, tables
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder, prepare
 from onedomain.data.image_files import decode_image
@@ -180,8 +180,15 @@ def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluati
 
 def report(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:
     """Show the scores, then keep them: a folder that cannot be written to does not hide them."""
+    scored_on = None if benchmark is None else find_benchmark(benchmark)
+    measured = corruption_tables.measured(run, evaluation, scored_on) if scored_on and scored_on.corruptions else None
     if json:
-        print(json_format.dumps(tables.evaluation_as_json(run, evaluation, benchmark, missing), indent=2))
+        document = tables.evaluation_as_json(run, evaluation, benchmark, missing)
+        if measured:
+            document["robustness"] = corruption_tables.as_json(measured)
+        print(json_format.dumps(document, indent=2))
+    elif measured:
+        corruption_tables.show_corruptions(run, evaluation, measured)
     else:
         tables.show_evaluation(run, evaluation)
     for reason in missing:
@@ -226,6 +233,7 @@ def list_benchmarks(json: bool) -> None:
             "source": b.source,
             "targets": list(b.targets),
             "network": b.network,
+            "corruptions": b.corruptions,
         }
         for b in BENCHMARKS.values()
     ]

@@ -65,7 +65,8 @@ def train(
                         raise interrupted(method, step)
 
                 seed_everything(seed, step)
-                batch = source.batch(indices(step), method.device)
+                batch = method.varied(source.batch(indices(step), method.device))
+                method.set_rate(step)
                 method.network.module.train()
                 journal.add(method.step(batch))
 

@@ -37,7 +37,7 @@ class Found(NamedTuple):
     """A folder that holds a corruption, how many test images it has, and whether we made it."""
 
     folder: Path
-    count: int
+    images: int
     regenerated: bool
 
 
@@ -58,7 +58,7 @@ def target(kind: str, severity: int, data_dir: Folder, images: int | None = None
         raise UserError(f"domain '{kind}'", f"{problem}; run: onedomain data prepare {name}")
     labels = read_labels(found, _clean_labels(Path(data_dir)))
     pixels = read_pixels(found, kind)
-    start, count = (severity - 1) * found.count, min(images or found.count, found.count)
+    start, count = (severity - 1) * found.images, min(images or found.images, found.images)
     wanted = images or cifar.COUNTS["test"]
     notes = [REGENERATED_NOTE] * found.regenerated + [f"{count:,} of {wanted:,} images"] * (count != wanted)
     return Domain(
@@ -100,9 +100,9 @@ def read_pixels(found: Found, kind: str) -> np.ndarray:
     """All five severities of a corruption, memory-mapped: severity s is the s-th block of rows."""
     path = found.folder / file_name(kind)
     pixels = _mapped(path)
-    expected = (len(SEVERITIES) * found.count, SIDE, SIDE, 3)
+    expected = (len(SEVERITIES) * found.images, SIDE, SIDE, 3)
     if pixels.dtype != np.uint8 or pixels.shape != expected:
-        allowed = f"uint8 of shape {expected}, {found.count:,} images a severity"
+        allowed = f"uint8 of shape {expected}, {found.images:,} images a severity"
         raise UserError(str(path), f"holds {pixels.dtype} of shape {pixels.shape}", allowed)
     return pixels
 
@@ -111,18 +111,18 @@ def read_labels(found: Found, clean: np.ndarray | None) -> np.ndarray:
     """The labels of one severity. They must be the same in all five blocks, and those of the clean test images."""
     path = found.folder / LABELS
     labels = _mapped(path)
-    expected = len(SEVERITIES) * found.count
+    expected = len(SEVERITIES) * found.images
     if labels.dtype.kind not in "iu" or labels.shape != (expected,):
         given = f"holds {labels.dtype} of shape {labels.shape}"
         raise UserError(str(path), given, f"whole numbers of shape ({expected},)")
-    blocks = labels.reshape(len(SEVERITIES), found.count)
+    blocks = labels.reshape(len(SEVERITIES), found.images)
     differ = np.flatnonzero((blocks != blocks[0]).any(1))
     if len(differ):
         severity = int(differ[0]) + 1
         row = int(np.flatnonzero(blocks[differ[0]] != blocks[0])[0])
         problem = f"labels of severity {severity} are not those of severity 1 (first at image {row})"
         raise UserError(str(path), problem, "the same labels in each of the five blocks")
-    known = min(found.count, 0 if clean is None else len(clean))
+    known = min(found.images, 0 if clean is None else len(clean))
     if clean is not None and (blocks[0, :known] != clean[:known]).any():
         row = int(np.flatnonzero(blocks[0, :known] != clean[:known])[0])
         problem = f"image {row} has label {blocks[0, row]}, and in the test images of CIFAR-10 label {clean[row]}"
@@ -166,12 +166,12 @@ NEARER: Mapping[str, tuple[tuple[int, int], ...]] = {
 def out_of_order(found: Found, kind: str, clean: np.ndarray, sample: int = 500) -> str | None:
     """What is wrong with a corruption's images, seen from the clean ones: rows or severities that were mixed up."""
     pixels = read_pixels(found, kind)
-    count = min(found.count, len(clean))
+    count = min(found.images, len(clean))
     some = np.unique(np.linspace(0, count - 1, min(sample, count)).astype(np.int64))
     originals, others = _shapes(clean[some]), _shapes(clean[np.roll(some, 1)])
     distances = []
     for place in range(len(SEVERITIES)):
-        corrupted = pixels[place * found.count + some]
+        corrupted = pixels[place * found.images + some]
         alike = (_shapes(corrupted) * originals).sum(1) >= (_shapes(corrupted) * others).sum(1)
         if alike.mean() < 0.9:  # of the made ones at least 98.8%
             return f"{file_name(kind)}: severity {place + 1} does not hold the test images in their order"
@@ -187,4 +187,5 @@ def _shapes(images: np.ndarray) -> np.ndarray:
     """Images as vectors of length 1, without their mean brightness and contrast, which a corruption may change."""
     flat = images.reshape(len(images), -1).astype(np.float32)
     flat -= flat.mean(1, keepdims=True)
-    return flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-6)
+    unit: np.ndarray = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-6)
+    return unit

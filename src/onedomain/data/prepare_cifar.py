@@ -168,7 +168,7 @@ def _where(places: Mapping[str, cifar_c.Found]) -> str:
 
 def _counts(places: Mapping[str, cifar_c.Found]) -> dict[str, int]:
     """Test images a severity; of several folders, the fewest."""
-    return {"test": min(found.count for found in places.values())}
+    return {"test": min(found.images for found in places.values())}
 
 
 def _left_out(places: Mapping[str, cifar_c.Found]) -> tuple[str, ...]:

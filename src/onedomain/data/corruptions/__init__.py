@@ -91,7 +91,7 @@ def corrupt(
     if len(rngs) != len(images):
         raise UserError("keys", f"{len(rngs)} for {len(images)} images", "one an image")
     if not len(images):
-        return images.copy()
+        return images
     extra = {}
     if kind == "frost":
         if overlays is None:

@@ -20,7 +20,8 @@ from onedomain.data.corruptions.shared import (
     smoothed,
 )
 
-WATER, MUD = (175, 238, 238), (63, 42, 20)  # pale turquoise, brown
+WATER = np.array((175, 238, 238), np.float32) / np.float32(255)  # pale turquoise
+MUD = np.array((63, 42, 20), np.float32) / np.float32(255)  # brown
 
 
 def jpeg_compression(images: Bytes, quality: int, rngs: Generators) -> Bytes:
@@ -65,8 +66,8 @@ def elastic_transform(images: Bytes, constants: tuple[float, float, float], rngs
     """An affine map of three points that move a little, then smooth random displacements."""
     length, smoothness, shift = constants
     height, width = images.shape[1:3]
-    centre, reach = np.float32((height, width)) // 2, min(height, width) // 3
-    corners = np.float32([centre + reach, [centre[0] + reach, centre[1] - reach], centre - reach])
+    centre, reach = np.array((height // 2, width // 2), np.float32), min(height, width) // 3
+    corners = np.array([centre + reach, [centre[0] + reach, centre[1] - reach], centre - reach], np.float32)
     moves = drawn(rngs, lambda rng: rng.uniform(-shift, shift, corners.shape)).astype(np.float32)
     draws = drawn(rngs, lambda rng: rng.uniform(-1, 1, (2, height, width)))
     right, down = (
@@ -92,9 +93,9 @@ def spatter(images: Bytes, constants: tuple[float, float, float, float, float, b
     if mud:
         cover = smoothed((liquid > threshold).astype(np.float32), strength)
         cover = np.where(cover < 0.8, np.float32(0), cover)[..., None]
-        return as_bytes(x * (1 - cover) + np.float32(MUD) / np.float32(255) * cover)
+        return as_bytes(x * (1 - cover) + MUD * cover)
     drops = np.stack([_drops((layer * 255).astype(np.uint8)) for layer in np.where(liquid < threshold, 0, liquid)])
-    return as_bytes(x + np.float32(strength) * drops[..., None] * (np.float32(WATER) / np.float32(255)))
+    return as_bytes(x + np.float32(strength) * drops[..., None] * WATER)
 
 
 def _drops(liquid: Bytes) -> Floats:

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -136,8 +136,8 @@ def _encoded(pixels: Bytes, path: Path) -> bytes:
 
     file = io.BytesIO()
     kind = Image.registered_extensions()[path.suffix.lower()]
-    options = {"JPEG": {"quality": 95, "subsampling": 0}, "WEBP": {"lossless": True}}.get(kind, {})
-    Image.fromarray(np.ascontiguousarray(pixels)).save(file, kind, **options)
+    best: dict[str, dict[str, Any]] = {"JPEG": {"quality": 95, "subsampling": 0}, "WEBP": {"lossless": True}}
+    Image.fromarray(np.ascontiguousarray(pixels)).save(file, kind, **best.get(kind, {}))
     return file.getvalue()
 
 

@@ -6,11 +6,11 @@ goes on from there. A file gets its name when it is whole.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onedomain.data import cifar, cifar_c
+from onedomain.data.cifar_files import SIDE
 from onedomain.data.corruptions import KINDS, SEVERITIES, VERSION, corrupt, processes
 from onedomain.data.corruptions.shared import Bytes
 from onedomain.errors import UserError
@@ -26,6 +27,7 @@ from onedomain.files import make_folder, os_errors_are_user_errors, write_atomic
 
 BLOCK = 250  # images of one task: a matter of speed alone
 SEED = 0
+SECONDS_BETWEEN_NOTES = 5.0  # of what is done: that much is made again after a kill
 SHAPING_LIBRARIES = ("numpy", "scipy", "pillow", "opencv-python-headless", "matplotlib")
 
 
@@ -63,7 +65,8 @@ def regenerate(
 
     Returns how many test images it has, and why some corruptions could not be made.
     """
-    clean, labels = (part[:images] for part in cifar.read("test", data_dir))
+    clean, labels = cifar.read("test", data_dir)
+    clean, labels = clean[:images], labels[:images]
     overlays = data_dir / "frost"
     kinds, left_out = makeable(overlays)
     _begin(folder, clean, labels)
@@ -77,7 +80,8 @@ def regenerate(
     ]
     files = {each.kind: each for each in making}
     for each in making:
-        each.finish()  # one that was killed between its last block and its name
+        if each.complete:  # killed between its last block and its name
+            each.finish()
     for done, (block, corrupted) in enumerate(processes.results(_corrupted, blocks, workers), start=1):
         files[block.kind].add(block, corrupted)
         tell(f"{block.kind}, severity {block.severity}", done / len(blocks))
@@ -131,41 +135,52 @@ class Making:
         self.part = self.whole.with_suffix(".part")
         self.note = self.whole.with_suffix(".part.json")
         header = io.BytesIO()
-        shape = (len(SEVERITIES) * count, cifar.SIDE, cifar.SIDE, 3)
+        shape = (len(SEVERITIES) * count, SIDE, SIDE, 3)
         np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
         self.header = header.getvalue()
-        self.row = cifar.SIDE * cifar.SIDE * 3
+        self.row = SIDE * SIDE * 3
         self.size = len(self.header) + shape[0] * self.row
         self.done = self._noted()
+        self.noted = time.monotonic()
 
     def _noted(self) -> list[list[int]]:
+        """What an earlier process has done, if its file is as it should be."""
         try:
             done: list[list[int]] = json.loads(self.note.read_text(encoding="utf-8"))
-            if self.part.stat().st_size == self.size:
-                return done
+            return done if self.part.stat().st_size == self.size else []
         except (OSError, ValueError):
-            pass
-        with os_errors_are_user_errors(self.part), self.part.open("wb") as file:
-            file.write(self.header)
-            file.truncate(self.size)
-        self.note.unlink(missing_ok=True)
-        return []
+            return []
 
     def add(self, block: Block, corrupted: Bytes) -> None:
-        """Write a block, and note it only when it is on the disk."""
-        row = (block.severity - 1) * self.count + block.start
-        with os_errors_are_user_errors(self.part), self.part.open("r+b") as file:
-            file.seek(len(self.header) + row * self.row)
-            file.write(corrupted.tobytes())
-            file.flush()
-            os.fsync(file.fileno())
+        """Write a block; every few seconds, note what is done."""
+        with os_errors_are_user_errors(self.part):
+            if not self.done:
+                with self.part.open("wb") as file:
+                    file.write(self.header)
+                    file.truncate(self.size)
+            with self.part.open("r+b") as file:
+                file.seek(len(self.header) + ((block.severity - 1) * self.count + block.start) * self.row)
+                file.write(corrupted.tobytes())
         self.done.append([block.severity, block.start])
-        write_atomically(self.note, json.dumps(self.done))
-        self.finish()
+        if self.complete:
+            self.finish()
+        elif time.monotonic() - self.noted > SECONDS_BETWEEN_NOTES:
+            self._sync()
+            write_atomically(self.note, json.dumps(self.done))
+            self.noted = time.monotonic()
+
+    @property
+    def complete(self) -> bool:
+        return len(self.done) == len(SEVERITIES) * len(range(0, self.count, BLOCK))
 
     def finish(self) -> None:
-        """Give the file its name, if it is whole."""
-        if len(self.done) == len(SEVERITIES) * len(range(0, self.count, BLOCK)):
-            with os_errors_are_user_errors(self.whole), contextlib.suppress(FileNotFoundError):
-                self.part.replace(self.whole)
+        """Give the whole file its name."""
+        self._sync()
+        with os_errors_are_user_errors(self.whole):
+            self.part.replace(self.whole)
             self.note.unlink(missing_ok=True)
+
+    def _sync(self) -> None:
+        """Nothing is noted as done before it is on the disk."""
+        with os_errors_are_user_errors(self.part), self.part.open("r+b") as file:
+            os.fsync(file.fileno())

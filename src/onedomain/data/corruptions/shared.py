@@ -25,7 +25,8 @@ def as_unit(images: Bytes) -> npt.NDArray[np.float64]:
 
 def as_unit_single(images: Bytes) -> npt.NDArray[np.float32]:
     """Bytes as 0 to 1 in single precision, where the published script uses that."""
-    return images.astype(np.float32) / np.float32(255)
+    single: npt.NDArray[np.float32] = images.astype(np.float32) / np.float32(255)
+    return single
 
 
 def as_bytes(images: Floats) -> Bytes:

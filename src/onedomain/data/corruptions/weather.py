@@ -89,7 +89,7 @@ def frost(images: Bytes, constants: tuple[float, float, float], rngs: Generators
     photographs = _overlays(overlays, scale, height, width)
     frosted = np.empty_like(images)
     for place, rng in enumerate(rngs):
-        photograph = photographs[rng.integers(len(photographs))]
+        photograph = photographs[int(rng.integers(len(photographs)))]
         top = rng.integers(photograph.shape[0] - height)
         left = rng.integers(photograph.shape[1] - width)
         part = photograph[top : top + height, left : left + width]
@@ -112,7 +112,7 @@ def _overlays(folder: Path, scale: float, height: int, width: int) -> Sequence[B
     absent = missing_overlays(folder)
     if absent is not None:
         raise absent
-    photographs = []
+    photographs: list[Bytes] = []
     for name in OVERLAYS:
         photograph = cv2.imread(str(folder / name), cv2.IMREAD_COLOR)
         if photograph is None:
@@ -120,5 +120,5 @@ def _overlays(folder: Path, scale: float, height: int, width: int) -> Sequence[B
         factor = max(scale, (height + 1) / photograph.shape[0], (width + 1) / photograph.shape[1])
         if factor != 1:
             photograph = cv2.resize(photograph, (0, 0), fx=factor, fy=factor)
-        photographs.append(np.ascontiguousarray(photograph[..., ::-1]))
+        photographs.append(np.ascontiguousarray(photograph[..., ::-1], np.uint8))
     return photographs
