@@ -159,7 +159,7 @@ NEARER: Mapping[str, tuple[tuple[int, int], ...]] = {
     "motion-blur": ((1, 2), (2, 3), (2, 4), (3, 5), (4, 5)),
     "spatter": ((1, 2), (2, 5), (4, 5), (5, 3)),
     "elastic-transform": ((5, 4), (4, 3), (3, 2), (2, 1)),
-    "saturate": ((3, 1), (1, 2), (2, 4), (4, 5)),
+    "saturate": ((3, 1), (1, 2), (3, 4), (4, 5)),
 }
 
 
