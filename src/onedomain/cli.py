@@ -35,6 +35,12 @@ def _data_names() -> list[str]:
     return list(CATALOGUE)
 
 
+def _corruption_names() -> list[str]:
+    from onedomain.data.corruptions import KINDS
+
+    return [*KINDS, "all"]
+
+
 Method = Annotated[str | None, typer.Option("--method", "-m", autocompletion=method_names, help="See `methods`.")]
 BenchmarkName = Annotated[
     str | None, typer.Option("--benchmark", "-b", autocompletion=_benchmark_names, help="See `benchmarks`.")
@@ -242,6 +248,29 @@ def figures(
     from onedomain import commands
 
     commands.figures(runs, out, benchmark, json)
+
+
+@app.command()
+def corrupt(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Your images; sub-folders and names are kept.")],
+    kind: Annotated[
+        str, typer.Option("--kind", autocompletion=_corruption_names, help="A corruption, such as fog; or all.")
+    ],
+    out: Annotated[str, typer.Option("--out", help="Where the corrupted images go: a new or empty folder.")],
+    severity: Annotated[str, typer.Option("--severity", help="1 (mild) to 5 (severe), or all.")] = "3",
+    seed: Annotated[int, typer.Option("--seed", help="Decides everything random.")] = 0,
+    constants: Annotated[
+        str | None, typer.Option("--constants", help="cifar10-c or imagenet-c; by each image's size by default.")
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Corrupt your own images as CIFAR-10-C and ImageNet-C do: to see how a model would hold up.
+
+    Stopped, the same command goes on. Frost needs its overlays in the folder frost of --data.
+    """
+    from onedomain import corrupt_command
+
+    corrupt_command.corrupt(folder, kind, severity, out, seed, constants, data)
 
 
 @app.command()

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain import tables
+from onedomain import corruption_tables, tables
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder, prepare
-from onedomain.data.own import decode_image, image_folder
+from onedomain.data.image_files import decode_image
+from onedomain.data.own import image_folder
 from onedomain.errors import Interrupted, UserError
 from onedomain.evaluation import Evaluation
 from onedomain.fitting import fit, load
@@ -189,8 +190,15 @@ def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluati
 
 def show_and_keep(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:
     """Show the scores, then keep them: a folder that cannot be written to does not hide them."""
+    scored_on = None if benchmark is None else find_benchmark(benchmark)
+    measured = corruption_tables.measured(run, evaluation, scored_on) if scored_on and scored_on.corruptions else None
     if json:
-        print(json_format.dumps(tables.evaluation_as_json(run, evaluation, benchmark, missing), indent=2))
+        document = tables.evaluation_as_json(run, evaluation, benchmark, missing)
+        if measured:
+            document["robustness"] = corruption_tables.as_json(measured)
+        print(json_format.dumps(document, indent=2))
+    elif measured:
+        corruption_tables.show_corruptions(run, evaluation, measured)
     else:
         tables.show_evaluation(run, evaluation)
     for reason in missing:
@@ -255,6 +263,7 @@ def list_benchmarks(json: bool) -> None:
             "source": b.source,
             "targets": list(b.targets),
             "network": b.network,
+            "corruptions": b.corruptions,
         }
         for b in BENCHMARKS.values()
     ]

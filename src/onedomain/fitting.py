@@ -102,7 +102,7 @@ def fit(
         if resume and (folder / MANIFEST).exists():
             before = read_manifest(folder)
             remove_leftovers(folder)
-            refuse_changes(before, manifest)
+            refuse_changes(before, manifest, type(method.settings).model_construct().model_dump(mode="json"))
             warn_of_other_environment(before, manifest)
             manifest = before
         else:

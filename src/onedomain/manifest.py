@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import platform
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +141,12 @@ def refuse_used_folder(folder: Path) -> None:
         raise UserError("out", f"{folder} exists and is not empty", hint)
 
 
-def refuse_changes(before: Manifest, now: Manifest) -> None:
-    """A resumed run must be the same run: same method, settings, seed, network and data."""
+def refuse_changes(before: Manifest, now: Manifest, defaults: Mapping[str, Any]) -> None:
+    """A resumed run must be the same run: same method, settings, seed, network and data.
+
+    `defaults` are those of the settings: what they were where a setting is newer than the run.
+    """
+    before = before.model_copy(update={"settings": {**defaults, **before.settings}})
     for part in ("method", "seed", "benchmark", "network", "source", "settings"):
         old, new = getattr(before, part), getattr(now, part)
         if old == new:

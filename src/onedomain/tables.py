@@ -14,6 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.data.prepare import Row
 from onedomain.evaluation import METRICS, Evaluation
 from onedomain.run import Predictions, Run
@@ -24,14 +25,14 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _console() -> Console:
+def new_console() -> Console:
     # Rich cuts tables to 80 columns when its output is not a terminal; a pipe or a file has room.
     # Names of files and folders are shown as they are: no markup, no emoji.
     width = None if sys.stdout.isatty() else 140
     return Console(width=width, markup=False, emoji=False, highlight=False)
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
+def new_table(*columns: str, title: str | None = None) -> Table:
     """The first column is a name, folded if it is too long; the others are right-aligned numbers or, last, a text."""
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
@@ -48,7 +49,7 @@ def percent(value: float) -> str:
 def show_evaluation(run: Run, evaluation: Evaluation) -> None:
     manifest = run.manifest
     title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source.name}"
-    table = _table("domain", "images", "accuracy %", "95% interval", "NLL", "ECE %", "", title=title)
+    table = new_table("domain", "images", "accuracy %", "95% interval", "NLL", "ECE %", "", title=title)
     for name, scores in evaluation.scores.items():
         remark = scores.note if name in evaluation.unseen else "source"
         interval = f"{100 * scores.low:.1f}–{100 * scores.high:.1f}"
@@ -66,13 +67,13 @@ def show_evaluation(run: Run, evaluation: Evaluation) -> None:
     label = "average unseen"
     nll = f"{average['nll']:.3f}"
     table.add_row(label, "", percent(average["accuracy"]), "", nll, percent(average["ece"]), "", style="bold")
-    _console().print(table)
+    new_console().print(table)
     show_uncertainty(evaluation)
 
 
 def show_uncertainty(evaluation: Evaluation) -> None:
     """How well the model knows what it does not know, domain by domain."""
-    table = _table("domain", "Brier", "error AUROC", "AURC", "domain score", "flagged %", title="Uncertainty")
+    table = new_table("domain", "Brier", "error AUROC", "AURC", "domain score", "flagged %", title="Uncertainty")
     for name in [*evaluation.scores, None]:
         values = {
             metric: evaluation.average(metric) if name is None else getattr(evaluation[name], metric)
@@ -85,7 +86,7 @@ def show_uncertainty(evaluation: Evaluation) -> None:
         if name is None:
             table.add_section()
         table.add_row(name or "average unseen", *cells, style="bold" if name is None else None)
-    console = _console()
+    console = new_console()
     console.print(table)
     correlation = evaluation.rank_correlation()
     if correlation is not None:
@@ -95,7 +96,7 @@ def show_uncertainty(evaluation: Evaluation) -> None:
 def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
     """Methods as rows, domains as columns."""
     unseen = next(iter(evaluations.values())).unseen
-    table = _table(
+    table = new_table(
         "method",
         f"{source} (source)",
         *unseen,
@@ -109,7 +110,7 @@ def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
             evaluation.average(),
         ]
         table.add_row(method, *(percent(value) for value in values))
-    _console().print(table)
+    new_console().print(table)
 
 
 def evaluation_as_json(
@@ -154,12 +155,12 @@ def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[
 
 
 def show_predictions(files: Sequence[str], predictions: Predictions) -> None:
-    table = _table("image", "label", "probability %", "entropy (nats)", "domain score", "out of domain")
+    table = new_table("image", "label", "probability %", "entropy (nats)", "domain score", "out of domain")
     for row in predictions_as_json(files, predictions):
         score = "–" if row["domain_score"] is None else f"{row['domain_score']:.2f}"
         flag = {None: "–", True: "yes", False: "no"}[row["out_of_domain"]]
         table.add_row(row["file"], row["label"], percent(row["probability"]), f"{row['uncertainty']:.3f}", score, flag)
-    _console().print(table)
+    new_console().print(table)
 
 
 def show_data(folder: Path, rows: Sequence[Row], json: bool) -> None:
@@ -170,7 +171,7 @@ def show_data(folder: Path, rows: Sequence[Row], json: bool) -> None:
     for row in rows:
         counts = ", ".join(f"{count:,} {split}" for split, count in row.counts.items())
         table.add_row(row.name, row.what, row.state, counts)
-    console = _console()
+    console = new_console()
     console.print(table)
     for row in rows:  # too long for a column: one line each
         where = row.where.replace(f"{folder}/", "")
@@ -182,7 +183,7 @@ def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         cost = "–" if row["cost"] is None else f"{row['cost']:.1f}"
         table.add_row(row["name"], row["summary"], cost, row["citation"])
-    console = _console()
+    console = new_console()
     console.print(table)
     for row in rows:
         settings = Table(f"{row['name']}: --set", "default", "what", box=SIMPLE_HEAD)
@@ -194,5 +195,8 @@ def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
 def show_benchmarks(rows: Sequence[Mapping[str, Any]]) -> None:
     table = Table("benchmark", "what it is", "source", "unseen targets", "network", box=SIMPLE_HEAD)
     for row in rows:
-        table.add_row(row["name"], row["summary"], row["source"], ", ".join(row["targets"]), row["network"])
-    _console().print(table)
+        targets = ", ".join(row["targets"])
+        if row["corruptions"]:  # 95 names
+            targets = f"{len(KINDS)} corruptions × {len(SEVERITIES)} severities"
+        table.add_row(row["name"], row["summary"], row["source"], targets, row["network"])
+    new_console().print(table)

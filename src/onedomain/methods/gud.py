@@ -15,7 +15,7 @@ from onedomain.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import ada_objective, semantic_distance, task_loss
-from onedomain.methods.base import Method, Part, adam
+from onedomain.methods.base import Method, Part
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings
 from onedomain.uncertainty import Predictive
@@ -75,7 +75,7 @@ class GUD(Method):
 
     def begin(self, source: Domain) -> None:
         self.source = source
-        self.optimisers = [adam(network.module, self.settings.learning_rate) for network in self.networks]
+        self.optimisers = [self.optimiser_for(network.module) for network in self.networks]
         self.augmentations = [
             Augmentation(source, self.settings.round_size, (self.seed, place), self._folder(place))
             for place in range(len(self.networks))
@@ -95,7 +95,7 @@ class GUD(Method):
         for network, optimiser, augmentation in zip(self.networks, self.optimisers, self.augmentations, strict=True):
             if augmentation.domains:  # the grown training set, every image as likely
                 pool = augmentation.pool
-                batch = pool.batch(torch.randint(len(pool), (len(batch.labels),)).numpy(), self.device)
+                batch = self.varied(pool.batch(torch.randint(len(pool), (len(batch.labels),)).numpy(), self.device))
             network.module.train()
             loss = task_loss(network(batch.images), batch.labels, self.source.void).mean()
             optimiser.zero_grad()

@@ -14,7 +14,7 @@ from onedomain.arrays import as_bytes, as_vectors
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
 from onedomain.meta import MetaGradient, Model, batch_losses, in_layout_of, meta_gradient
-from onedomain.methods.base import Method, Part, adam
+from onedomain.methods.base import Method, Part
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
 from onedomain.perturb import Made, Noise, Perturbation, by_fan_in, effect_of
 from onedomain.settings import Settings
@@ -87,8 +87,8 @@ class UncertainSDG(Method):
     def begin(self, source: Domain) -> None:
         self.source = source
         self.at = 0  # the step that comes next
-        self.optimiser = adam(self.network.module, self.settings.learning_rate)
-        self.phi_optimiser = adam(self.phi, self.settings.learning_rate)
+        self.optimiser = self.optimiser_for(self.network.module)
+        self.phi_optimiser = self.optimiser_for(self.phi)
         # Plain ascent stands still as soon as θ fits, when the gradient is small; Adam's steps keep their size.
         self.climber = torch.optim.Adam(by_fan_in(self.phi, self.settings.adversary_rate), fused=True, maximize=True)
 
