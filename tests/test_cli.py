@@ -105,14 +105,16 @@ def test_methods_and_benchmarks_are_listed(onedomain):
     methods = json.loads(onedomain("methods", "--json")[1])["methods"]
     assert {"name", "summary", "citation", "settings"} <= set(methods[0])
     benchmarks = json.loads(onedomain("benchmarks", "--json")[1])["benchmarks"]
-    assert [row["name"] for row in benchmarks] == ["digits-lite", "digits", "digits-shifted", "digits-graded"]
+    names = ["digits-lite", "digits", "digits-shifted", "digits-graded", "cifar10-c", "cifar10-c-lite"]
+    assert [row["name"] for row in benchmarks] == names
 
 
 def test_data_is_listed_checked_and_named_when_missing(onedomain, tmp_path):
     code, out, _ = onedomain("data", "list", "--data", tmp_path, "--json")
     rows = json.loads(out)["data"]
     assert code == 0
-    assert {row["name"] for row in rows} == {"mnist", "mnist-m", "svhn", "syn", "usps"}
+    digits = {"mnist", "mnist-m", "svhn", "syn", "usps"}
+    assert {row["name"] for row in rows} == digits | {"cifar10", "cifar10-c", "cifar10-c-lite"}
     assert all(row["state"] == "missing" for row in rows)
     assert "onedomain data prepare svhn" in onedomain("data", "list", "--data", tmp_path)[1].replace("\n", " ")
     code, _, error = onedomain("train", "--benchmark", "digits", "--data", tmp_path, "--out", tmp_path / "run")

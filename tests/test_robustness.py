@@ -169,6 +169,10 @@ def test_the_erm_run_with_the_same_settings_is_found(tmp_path):
     write(tmp_path, "d-other-source", rows(accuracy=0.1, **erm | {"source": "other"}))
     write(tmp_path, "e-other-benchmark", rows(accuracy=0.1, **erm | {"benchmark": "cifar10-c-lite"}))
     write(tmp_path, "f-other-targets", rows(accuracy=0.1, **erm | {"data": "other"}))
+    write(tmp_path, "f-broken", rows(accuracy=0.1, **erm))
+    (tmp_path / "f-broken" / "results.jsonl").write_text("broken\n")
+    (tmp_path / "f-empty").mkdir()
+    (tmp_path / "f-empty" / "results.jsonl").touch()
     assert find_erm(own, "cifar10-c", tmp_path) is None
     older = {name: value for name, value in settings.items() if name not in ("optimiser", "schedule")}
     write(tmp_path, "g-erm", rows(accuracy=0.4, **erm | {"settings": older}))

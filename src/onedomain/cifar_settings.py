@@ -19,8 +19,8 @@ _RECIPE = {
 _FULL_RECIPE = {**_RECIPE, "steps": 39_100, "batch_size": 128, "checkpoint_every": 2_000, "log_every": 100}
 _LITE_RECIPE = {**_RECIPE, "steps": 1_500, "batch_size": 64, "checkpoint_every": 250, "log_every": 50}
 
-# Domains are made in the second tenth of the run, when the network is no longer new; η is a tenth of the rate. Both
-# are ours: the paper does not say. V, its rate and its epochs are the paper's.
+# The first domain is made after a tenth of the run (lite: a fifth), when the network is no longer new; η is a tenth of
+# the rate. Both are ours: the paper does not say. V, its rate and its epochs are the paper's, but for lite.
 _FULL: Mapping[str, Mapping[str, Any]] = {
     "sdg": {
         "warm_up": 3_900,

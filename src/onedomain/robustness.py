@@ -6,6 +6,7 @@ under the same settings, not to those of AlexNet as for ImageNet-C.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
+from onedomain.errors import UserError
 from onedomain.files import read_json_lines
 from onedomain.settings import Settings
 
@@ -109,16 +111,23 @@ def from_records(rows: Iterable[Row], benchmark: str) -> Robustness:
 
 def find_erm(own: Sequence[Row], benchmark: str, runs: Path) -> tuple[Path, Robustness] | None:
     """Among the run folders in `runs`, the ERM run that was trained and scored as the run of these records was."""
-    if not own:
-        return None
     for results in sorted(runs.glob(f"*/{RESULTS}")):
-        rows = [row for row in read_json_lines(results, "domain") if row.get("benchmark") == benchmark]
-        if any(row.get("method") == "erm" and _same_training(row, own[0]) for row in rows) and _same_data(rows, own):
+        try:
+            with results.open(encoding="utf-8") as file:
+                if not own or not _trained_alike(json.loads(file.readline()), own[0]):
+                    continue
+            rows = [row for row in read_json_lines(results, "domain") if row.get("benchmark") == benchmark]
+        except (UserError, OSError, ValueError):  # a folder beside this one is not this run's business
+            continue
+        if rows and _same_data(rows, own):
             return results.parent, from_records(rows, benchmark)
     return None
 
 
-def _same_training(row: Row, own: Row) -> bool:
+def _trained_alike(row: Any, own: Row) -> bool:
+    """Whether a record, of which all in a folder have the same run, is of an ERM run trained as ours."""
+    if not isinstance(row, dict) or row.get("method") != "erm":
+        return False
     same = all(row.get(key) == own.get(key) for key in ("trained_on", "seed", "source"))
     return same and _shared_settings(row) == _shared_settings(own)
 
