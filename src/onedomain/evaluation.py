@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 
 from onedomain.data.domain import Batch, Domain
 from onedomain.errors import OnedomainError, UserError
+from onedomain.outcomes import Gathering, Outcome
 from onedomain.uncertainty import Calibration, Predictive
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
@@ -53,10 +54,14 @@ class Scores:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of every domain, and their mean over those that count as unseen."""
+    """Scores of every domain, and their mean over those that count as unseen.
+
+    `outcomes` are the answers that the scores are of, image by image.
+    """
 
     scores: dict[str, Scores]
     unseen: tuple[str, ...]
+    outcomes: dict[str, Outcome] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, domain: str) -> Scores:
         return self.scores[domain]
@@ -93,8 +98,12 @@ def score(
     device: torch.device | str = "cpu",
     batch_size: int = 250,
     each: Callable[[int], None] = lambda images: None,
+    gathering: Gathering | None = None,
 ) -> Scores:
-    """Run over the whole domain once and count; `each` is told the number of images of every batch done."""
+    """Run over the whole domain once and count; `each` is told the number of images of every batch done.
+
+    `gathering` collects on the same way what is said of each image.
+    """
     from torchmetrics.classification import MulticlassCalibrationError
 
     bins = MulticlassCalibrationError(num_classes=len(domain.classes), n_bins=CALIBRATION_BINS, norm="l1")
@@ -115,8 +124,11 @@ def score(
         rights.append((probabilities.argmax(1) == labels).cpu().numpy())
         doubts.append(doubt.cpu().numpy())
         bins.update(probabilities.float().cpu(), labels.cpu())
-        if calibration is not None:
-            domain_scores.append(calibration.score(predictive).cpu().numpy())
+        of_domain = None if calibration is None else calibration.score(predictive)
+        if of_domain is not None:
+            domain_scores.append(of_domain.cpu().numpy())
+        if gathering is not None:
+            gathering.add(batch, predictive, of_domain)
         each(len(batch.images))
     right, doubt_of_all = np.concatenate(rights), np.concatenate(doubts)
     counted, correct = len(right), int(right.sum())

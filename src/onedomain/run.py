@@ -26,6 +26,7 @@ from onedomain.manifest import (
 )
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork
+from onedomain.outcomes import Gathering, Outcome
 from onedomain.progress import progress as show_progress
 from onedomain.training import METRICS
 from onedomain.uncertainty import Calibration
@@ -100,6 +101,7 @@ class Run:
             self._check_images(name, domain.image_shape, domain.value_range)
             checked[name] = domain
         scores: dict[str, Scores] = {}
+        outcomes: dict[str, Outcome] = {}
         done = 0
         with show_progress("score", sum(map(len, checked.values())), shown=progress, unit="images") as update:
 
@@ -109,6 +111,7 @@ class Run:
                 update(done, {})
 
             for name, domain in checked.items():
+                gathering = Gathering(domain, unseen=name not in seen)
                 scores[name] = score(
                     self.method.predictive,
                     domain,
@@ -116,8 +119,10 @@ class Run:
                     device=self.method.device,
                     batch_size=batch_size,
                     each=each,
+                    gathering=gathering,
                 )
-        return Evaluation(scores, tuple(name for name in scores if name not in seen))
+                outcomes[name] = gathering.outcome()
+        return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes)
 
     def predict(self, images: Any, *, batch_size: int = 250) -> Predictions:
         """Classify images, given as `as_images` takes them."""
@@ -208,9 +213,11 @@ class Run:
         return rows
 
     def write_records(self, evaluation: Evaluation, benchmark: str | None = None) -> None:
-        """Keep the scores in the run folder; a domain that is scored again replaces its old records."""
+        """Keep scores and answers in the run folder; a domain that is scored again replaces its old ones."""
         if self.folder is None:
             raise UserError("run", "has no folder", "a run that was saved or trained with out=")
+        for outcome in evaluation.outcomes.values():
+            outcome.save(self.folder, benchmark)
         path = self.folder / RESULTS
         new = self.records(evaluation, benchmark)
         replaced = {(row["benchmark"], row["domain"]) for row in new}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,22 +17,26 @@ MOST_IMAGES = 2000  # of the source, and of its held-out part, that a calibratio
 
 @dataclass(frozen=True)
 class Predictive:
-    """Probabilities from D Monte-Carlo draws, (D, N, C, …), and the statistics of (μ, σ) if φ gives them, (N, F)."""
+    """Probabilities from D Monte-Carlo draws, (D, N, C, …), and the statistics of (μ, σ) if φ gives them, (N, F).
+
+    `embedding` is z of the plain pass, (N, …), if the network's layer is named.
+    """
 
     draws: Tensor
     statistics: Tensor | None = None
+    embedding: Tensor | None = None
 
-    @property
+    @cached_property
     def probabilities(self) -> Tensor:
         """The mean prediction, (N, C, …)."""
         return self.draws.mean(0)
 
-    @property
+    @cached_property
     def entropy(self) -> Tensor:
         """Of the mean prediction, in nats, (N, …): 0 when certain, log(C) when clueless."""
         return entropy(self.probabilities)
 
-    @property
+    @cached_property
     def mutual_information(self) -> Tensor:
         """Entropy of the mean minus mean entropy, (N, …): what the draws disagree about. 0 for a single draw."""
         return (self.entropy - entropy(self.draws.movedim(2, 1)).mean(0)).clamp(min=0)

@@ -88,7 +88,8 @@ class Method(ABC):
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
         """What a trained network says of images, by as many Monte-Carlo draws as the settings say, or as given."""
         self.network.module.eval()
-        return Predictive(self.network(images).double().softmax(1)[None])
+        logits, z = self.network.look(images)
+        return Predictive(logits.double().softmax(1)[None], embedding=z)
 
     @abstractmethod
     def begin(self, source: Domain) -> None:

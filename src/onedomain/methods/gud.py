@@ -103,13 +103,15 @@ class GUD(Method):
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
         """Of an ensemble, the network that is the most confident of an image."""
-        said = []
+        said, embeddings = [], []
         for network in self.networks:
             network.module.eval()
-            said.append(network(images).double().softmax(1))
+            logits, z = network.look(images)
+            said.append(logits.double().softmax(1))
+            embeddings.append(z)
         every = torch.stack(said)
         sure = every.amax(2, keepdim=True).argmax(0, keepdim=True)
-        return Predictive(every.gather(0, sure.expand(1, *every.shape[1:])))
+        return Predictive(every.gather(0, sure.expand(1, *every.shape[1:])), embedding=embeddings[0])
 
     def objective(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """What an image climbs, its distance in the embedding space aside; one value a sample."""

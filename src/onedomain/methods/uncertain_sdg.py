@@ -132,7 +132,12 @@ class UncertainSDG(Method):
         self.network.module.eval()
         chunks = [self._predictive(part, count) for part in torch.split(images, max(1, LARGEST_PASS // max(1, count)))]
         statistics = [each.statistics for each in chunks if each.statistics is not None]
-        return Predictive(torch.cat([each.draws for each in chunks], 1), torch.cat(statistics) if statistics else None)
+        embeddings = [each.embedding for each in chunks if each.embedding is not None]
+        return Predictive(
+            torch.cat([each.draws for each in chunks], 1),
+            torch.cat(statistics) if statistics else None,
+            torch.cat(embeddings),
+        )
 
     def _predictive(self, images: torch.Tensor, count: int) -> Predictive:
         with watched(self.network) as seen:
@@ -142,12 +147,12 @@ class UncertainSDG(Method):
         if self.settings.uncertainty:  # without it (μ, σ) are the same for all images, and say nothing of them
             statistics = torch.cat([_channel_means(each) for each in (*noise.mu, *noise.sigma)], 1)
         if count == 0:
-            return Predictive(plain[None], statistics)
+            return Predictive(plain[None], statistics, seen.z)
         share = torch.ones(1, count, len(images), device=images.device)
         given = images if self.expand else images.repeat(count, 1, 1, 1)
         with added(self.network, noise.draw_alike(count, self.seed), share):
             sampled = self.network(given).double().softmax(1)
-        return Predictive(sampled.view(count, len(images), *sampled.shape[1:]), statistics)
+        return Predictive(sampled.view(count, len(images), *sampled.shape[1:]), statistics, seen.z)
 
     def state_dict(self) -> dict[str, Any]:
         return {

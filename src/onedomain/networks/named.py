@@ -44,16 +44,26 @@ class NamedNetwork:
         if self.embedding is None:
             layers = ", ".join(name for name, _ in self.module.named_modules() if name)
             raise UserError("embedding", "your network's embedding layer is not named", f"one of {layers}")
-        caught: list[torch.Tensor] = []
+        logits, z = self.look(images)
+        if z is None:
+            raise UserError(
+                "embedding", f"layer {self.embedding!r} is never called, or gives no tensor", "another layer"
+            )
+        return logits, z
+
+    def look(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Logits, and z if its layer is named and the pass comes by it."""
+        if self.embedding is None:
+            return self(images), None
+        caught: list[object] = []
         layer = self.module.get_submodule(self.embedding)
         hook = layer.register_forward_hook(lambda _layer, _inputs, output: caught.append(output))
         try:
             logits = self(images)
         finally:
             hook.remove()
-        if not caught:
-            raise UserError("embedding", f"layer {self.embedding!r} is never called", "a layer of the forward pass")
-        return logits, caught[-1]
+        z = caught[-1] if caught else None
+        return logits, z if isinstance(z, torch.Tensor) else None
 
     @property
     def parameter_count(self) -> int:

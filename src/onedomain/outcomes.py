@@ -1,0 +1,247 @@
+"""What a run answered, image by image, kept beside its records: figures and reports need neither data nor model.
+
+One file a domain, `outcomes/<benchmark>/<domain>.safetensors` in the run folder, readable by any tool: plain tensors,
+and what they are of as JSON under the key `outcome` of the file's metadata.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from onedomain.data.domain import Batch, Domain, IntArray
+from onedomain.errors import UserError
+from onedomain.files import make_folder, write_atomically
+from onedomain.uncertainty import Predictive
+
+OUTCOMES = "outcomes"
+OWN = "own"  # stands for a benchmark where a user's own images were scored
+SAMPLE = 200  # images of a domain whose embedding and probabilities are kept
+SAMPLE_IMAGES = 40  # of these, how many are kept themselves
+LONGEST_SIDE = 96  # of an image that is kept; larger ones are averaged down
+MOST_FEATURES = 4096  # of an embedding; of larger ones, which are maps, the mean over their places is kept
+
+FloatArray = np.ndarray[Any, np.dtype[np.floating[Any]]]
+ByteArray = np.ndarray[Any, np.dtype[np.uint8]]
+
+_TEXTS = ("domain", "split", "unseen", "count", "classes", "note", "fingerprint", "benchmark", "value_range")
+_ARRAYS = (
+    "labels",
+    "predicted",
+    "shares_right",
+    "confidence",
+    "uncertainty",
+    "mutual_information",
+    "domain_score",
+    "sample",
+    "sample_probabilities",
+    "sample_embedding",
+    "sample_images",
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answers of a run on one domain, in the domain's order, and a fixed sample of its images.
+
+    `confidence` is the probability of the class that was predicted, `uncertainty` the entropy of the prediction and
+    `mutual_information` what Monte-Carlo draws disagree about, both in nats; `domain_score` is None for a run without
+    a calibration. `sample` are indices into the domain, the same for every run that was scored on as many images; the
+    embedding (None if the network's layer is not named) and the probabilities are of all of them, `sample_images`,
+    bytes of (height, width, channels), of the first ones.
+
+    Where pixels have labels, a number for each would be too large: `labels` and `predicted` are None, `shares_right` is
+    the share of an image's pixels that are right, the other values are means over its pixels; void ones do not count,
+    and an image of nothing else has NaN.
+    """
+
+    domain: str
+    split: str
+    unseen: bool
+    count: int
+    classes: tuple[str, ...]
+    note: str
+    fingerprint: str
+    benchmark: str | None
+    value_range: tuple[float, float]  # of a pixel: what is 0 and what is 255 in `sample_images`
+    confidence: FloatArray = field(repr=False)
+    uncertainty: FloatArray = field(repr=False)
+    mutual_information: FloatArray = field(repr=False)
+    sample: IntArray = field(repr=False)
+    sample_probabilities: FloatArray = field(repr=False)
+    sample_images: ByteArray = field(repr=False)
+    labels: IntArray | None = field(default=None, repr=False)
+    predicted: IntArray | None = field(default=None, repr=False)
+    shares_right: FloatArray | None = field(default=None, repr=False)
+    domain_score: FloatArray | None = field(default=None, repr=False)
+    sample_embedding: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def dense(self) -> bool:
+        """Whether pixels have labels."""
+        return self.labels is None
+
+    @property
+    def right(self) -> FloatArray:
+        """1 for an image whose class was found, else 0; where pixels have labels, the share of them that is right."""
+        if self.shares_right is not None:
+            return self.shares_right
+        return np.asarray(self.labels == self.predicted, np.float64)
+
+    def save(self, folder: Path, benchmark: str | None) -> Path:
+        """Write the file into a run folder, whole or not at all."""
+        path = folder / OUTCOMES / file_name(benchmark or OWN) / f"{file_name(self.domain)}.safetensors"
+        texts = {name: getattr(self, name) for name in _TEXTS} | {"benchmark": benchmark}
+        arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
+        for name in arrays.keys() & {"labels", "predicted"}:
+            arrays[name] = arrays[name].astype(np.min_scalar_type(len(self.classes)))
+        make_folder(path.parent)
+        write_atomically(path, save(arrays, metadata={"outcome": json.dumps(texts)}))
+        return path
+
+
+def load_outcome(path: Path) -> Outcome:
+    """What `Outcome.save` wrote; refuses anything else."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            texts = json.loads((file.metadata() or {})["outcome"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        for name in arrays.keys() & {"labels", "predicted"}:
+            arrays[name] = arrays[name].astype(np.int64)
+        texts |= {name: tuple(texts[name]) for name in ("classes", "value_range")}
+        return Outcome(**texts, **arrays)
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
+        raise UserError(
+            str(path), f"is no file of outcomes ({reason})", "what onedomain evaluate writes; score the run again"
+        ) from None
+
+
+def read_outcomes(folder: Path, benchmark: str) -> dict[str, Outcome]:
+    """All outcomes in a run folder of one benchmark (`own` for images of the user's own), by their domains' names."""
+    files = sorted((folder / OUTCOMES / file_name(benchmark)).glob("*.safetensors"))
+    outcomes = [load_outcome(path) for path in files]
+    return {outcome.domain: outcome for outcome in outcomes}
+
+
+def file_name(name: str) -> str:
+    """The name as it is if any file system takes it and keeps it apart from others, else what can stay and a digest.
+
+    >>> file_name("mnist-m"), file_name("Köln/Nacht")
+    ('mnist-m', 'k-ln-nacht-68212e4b')
+    """
+    plain = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip(".-")[:60]
+    return name if name and name == plain else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
+
+
+class Gathering:
+    """Collects an outcome while a domain is scored, batch by batch in the domain's order."""
+
+    def __init__(self, domain: Domain, unseen: bool) -> None:
+        self.domain, self.unseen = domain, unseen
+        # Of the number of images alone: all runs show the same ones. In random order: folders are sorted by class.
+        self.sample = np.random.default_rng(len(domain)).permutation(len(domain))[:SAMPLE]
+        self.done = 0
+        self.columns: dict[str, list[np.ndarray]] = {}
+        self.sampled: dict[str, list[np.ndarray]] = {}
+        self.places: list[IntArray] = []  # in the sample, of what is in `sampled`
+
+    def add(self, batch: Batch, said: Predictive, domain_score: torch.Tensor | None) -> None:
+        """Take the next images and what was said of them."""
+        confidence, predicted = said.probabilities.max(1)
+        values = {"confidence": confidence, "uncertainty": said.entropy, "mutual_information": said.mutual_information}
+        if self.domain.dense:
+            counted = torch.ones_like(batch.labels, dtype=torch.bool)
+            if self.domain.void is not None:
+                counted = batch.labels != self.domain.void
+            values["shares_right"] = (predicted == batch.labels).double()
+            values = {name: _mean_of_pixels(value, counted) for name, value in values.items()}
+        if domain_score is not None:
+            values["domain_score"] = domain_score
+        for name, value in values.items():
+            self._keep(name, value.float())
+        if not self.domain.dense:
+            self._keep("labels", batch.labels)
+            self._keep("predicted", predicted)
+        self._add_sample(batch, said)
+        self.done += len(batch.images)
+
+    def _keep(self, name: str, value: torch.Tensor) -> None:
+        self.columns.setdefault(name, []).append(value.cpu().numpy())
+
+    def _add_sample(self, batch: Batch, said: Predictive) -> None:
+        inside = (self.sample >= self.done) & (self.sample < self.done + len(batch.images))
+        places = np.flatnonzero(inside)
+        if not len(places):
+            return
+        chosen = torch.from_numpy(self.sample[places] - self.done).to(batch.images.device)
+        probabilities = (
+            said.probabilities[chosen].flatten(2).mean(2) if self.domain.dense else said.probabilities[chosen]
+        )
+        taken = {"sample_probabilities": probabilities.float()}
+        if said.embedding is not None:
+            taken["sample_embedding"] = as_vectors(said.embedding[chosen])
+        for name, value in taken.items():
+            self.sampled.setdefault(name, []).append(value.cpu().numpy())
+        self.places.append(places)
+        pictured = chosen[: int((places < SAMPLE_IMAGES).sum())]  # places rise
+        if len(pictured):
+            pixels = as_bytes(batch.images[pictured], self.domain.value_range)
+            self.sampled.setdefault("sample_images", []).append(pixels)
+
+    def outcome(self) -> Outcome:
+        """All of it, when the last batch was added."""
+        columns = {name: np.concatenate(parts) for name, parts in self.columns.items()}
+        places = np.concatenate(self.places)
+        in_order = {"sample_images": np.argsort(places[places < SAMPLE_IMAGES])}
+        for name, parts in self.sampled.items():
+            columns[name] = np.concatenate(parts)[in_order.get(name, np.argsort(places))]
+        domain = self.domain
+        return Outcome(
+            domain=domain.name,
+            split=domain.split,
+            unseen=self.unseen,
+            count=len(domain),
+            classes=domain.classes,
+            note=domain.note,
+            fingerprint=domain.fingerprint,
+            benchmark=None,
+            value_range=domain.value_range,
+            sample=self.sample,
+            **columns,
+        )
+
+
+def _mean_of_pixels(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+    """(N, H, W) → (N,): over the pixels that count; NaN where none does."""
+    return (values * counted).flatten(1).sum(1) / counted.flatten(1).sum(1)
+
+
+def as_vectors(embedding: torch.Tensor) -> torch.Tensor:
+    """z of each image as one vector of 16-bit floats, (N, D)."""
+    if embedding[0].numel() > MOST_FEATURES and embedding.dim() > 2:
+        embedding = embedding.flatten(2).mean(2)
+    largest = torch.finfo(torch.float16).max
+    return embedding.flatten(1).float().clamp(-largest, largest).half()
+
+
+def as_bytes(images: torch.Tensor, value_range: tuple[float, float]) -> ByteArray:
+    """(N, channels, height, width) as bytes of (N, height, width, channels), what is out of range cut off."""
+    low, high = value_range
+    unit = ((images.float() - low) / max(high - low, 1e-12)).clamp(0, 1)
+    height, width = images.shape[2:]
+    if max(height, width) > LONGEST_SIDE:
+        scale = LONGEST_SIDE / max(height, width)
+        unit = F.interpolate(unit, (max(1, round(height * scale)), max(1, round(width * scale))), mode="area")
+    pixels: ByteArray = (255 * unit).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu().numpy()
+    return pixels
