@@ -9,10 +9,11 @@ from safetensors.numpy import load_file
 from torch import nn
 
 import onedomain as od
+from onedomain.arrays import as_bytes
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.evaluation import score
-from onedomain.outcomes import Gathering, as_bytes, file_name, load_outcome, read_outcomes
+from onedomain.outcomes import Gathering, file_name, load_outcome, read_outcomes
 from onedomain.uncertainty import Calibration, Predictive
 from tests.conftest import TinyNet, make_tiny
 from tests.test_evaluation import LABELS, LOGITS, look_up, numbered
@@ -144,5 +145,5 @@ def test_names_become_files_that_stay_apart():
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\x02\x00\x00\x00\x00\x00\x00\x00{}"])
 def test_a_file_of_something_else_is_refused(tmp_path, content):
     (tmp_path / "x.safetensors").write_bytes(content)
-    with pytest.raises(UserError, match="x.safetensors: is no file of outcomes"):
+    with pytest.raises(UserError, match="x.safetensors: cannot be understood"):
         load_outcome(tmp_path / "x.safetensors")

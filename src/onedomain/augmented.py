@@ -12,6 +12,7 @@ import torch
 from onedomain.data.domain import Batch, Domain, IntArray
 from onedomain.errors import UserError
 from onedomain.files import make_folder, os_errors_are_user_errors
+from onedomain.samples import PAIRS, save_sample
 
 BATCH = 100  # images that are replaced at once: a matter of speed alone, each image changes by itself
 
@@ -93,6 +94,14 @@ class AugmentedDomain:
             self.images.flush()
         self.done = stop
 
+    def save_sample(self, folder: Path) -> None:
+        """Keep some images beside what they were made from; which are chosen is random already."""
+        chosen = self.chosen[:PAIRS]
+        originals, images = self.pool.batch(chosen), self.as_domain().batch(np.arange(len(chosen)))
+        origins = np.searchsorted(self.pool.starts, chosen, side="right") - 1
+        value_range = self.pool.domains[0].value_range
+        save_sample(folder, self.name, originals.images, images.images, originals.labels, origins, value_range)
+
     def as_domain(self) -> Domain:
         source = self.pool.domains[0]
         labels = np.concatenate([domain.labels for domain in self.pool.domains])[self.chosen]
@@ -122,6 +131,8 @@ class Augmentation:
         while not self.making.complete:
             self.making.extend(change(self.making.next_batch(BATCH, device)))
             yield self.making.done / len(self.making.chosen)
+        if self.folder is not None:
+            self.making.save_sample(self.folder)
         self.domains.append(self.making.as_domain())
         self.making = None
 

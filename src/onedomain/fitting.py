@@ -29,8 +29,9 @@ from onedomain.manifest import (
 from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
+from onedomain.randomness import private_randomness, seed_everything
 from onedomain.run import AUXILIARY, CALIBRATION, WEIGHTS, Run
-from onedomain.training import METRICS, private_randomness, seed_everything, train
+from onedomain.training import METRICS, train
 from onedomain.uncertainty import MOST_IMAGES, Calibration, Predictive, calibrate
 
 SET_ASIDE = 0.05  # share of the source that is held out when no held-out images are given

@@ -13,6 +13,8 @@ from onedomain.files import read_json_lines
 from onedomain.manifest import MANIFEST, Manifest, read_manifest
 from onedomain.outcomes import OWN, Outcome, read_outcomes
 from onedomain.run import RESULTS, WEIGHTS
+from onedomain.samples import AugmentedSample, read_samples
+from onedomain.snapshots import Snapshot, read_snapshots
 from onedomain.training import METRICS
 
 
@@ -58,6 +60,14 @@ class RunRecords:
                 kept[domain] = found[domain]
             self._outcomes[benchmark] = kept
         return self._outcomes[benchmark]
+
+    def augmented(self) -> list[AugmentedSample]:
+        """Samples of the domains that the method made, in that order; none for most methods."""
+        return read_samples(self.folder)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Moments of the training, the first one first; none for most methods."""
+        return read_snapshots(self.folder)
 
     def evaluate_command(self, benchmark: str | None = None) -> str:
         """What to type to score this run."""

@@ -28,6 +28,7 @@ from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork
 from onedomain.outcomes import Gathering, Outcome
 from onedomain.progress import progress as show_progress
+from onedomain.samples import save_embeddings
 from onedomain.training import METRICS
 from onedomain.uncertainty import Calibration
 
@@ -224,6 +225,7 @@ class Run:
         old = read_json_lines(path, "domain")
         kept = [row for row in old if (row.get("benchmark"), row["domain"]) not in replaced]
         write_atomically(path, to_json_lines(kept + new))
+        save_embeddings(self.folder, self.method)
 
     def _check_images(self, name: str, shape: tuple[int, int, int], value_range: tuple[float, float]) -> None:
         trained_low, trained_high = self.manifest.source.value_range

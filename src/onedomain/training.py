@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import signal
 import sys
 import threading
@@ -23,6 +22,8 @@ from onedomain.errors import Interrupted, TrainingDiverged, UserError
 from onedomain.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
 from onedomain.methods.base import Method
 from onedomain.progress import progress
+from onedomain.randomness import deterministic, private_randomness, seed_everything
+from onedomain.snapshots import Snapshots
 
 CHECKPOINT = "checkpoint.pt"
 METRICS = "metrics.jsonl"
@@ -45,7 +46,9 @@ def train(
         method.begin(source)
         keeper = Keeper(method, folder)
         start = keeper.restore()
+        snapshots = Snapshots(method, source, folder, seed)
         if start == 0:
+            snapshots.take(0)
             keeper.save(0)  # a network of the user's own cannot be made again as it was
         journal = Journal(folder / METRICS if folder else None, start)
         loss: dict[str, float] = {}  # what is shown beside the progress
@@ -75,6 +78,7 @@ def train(
                 if save or done % settings.log_every == 0:
                     loss = {"loss": journal.write(done, keeper.seconds)["loss"]}
                 update(done, loss)
+                snapshots.take(done)
                 if save:
                     keeper.save(done)
                 if stopping:
@@ -234,43 +238,6 @@ def peak_memory_mb() -> int:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(used / 2**20 if sys.platform == "darwin" else used / 2**10)
-
-
-def seed_everything(seed: int, step: int) -> None:
-    """Give this step its own random numbers, also in a user's dataset and layers."""
-    number = int(np.random.SeedSequence([seed, step + 1]).generate_state(1)[0])
-    random.seed(number)
-    np.random.seed(number)  # noqa: NPY002 (a user's transforms may use the global generator)
-    torch.manual_seed(number)
-
-
-@contextmanager
-def private_randomness() -> Iterator[None]:
-    """Leave the caller's random number generators as they were."""
-    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng():
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(legacy)  # noqa: NPY002
-
-
-@contextmanager
-def deterministic(device: torch.device) -> Iterator[None]:
-    """Same seed, same machine, same weights: CPU kernels are so anyway, CUDA's must be asked."""
-    if device.type != "cuda":
-        yield
-        return
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -106,6 +107,15 @@ class Method(ABC):
     @abstractmethod
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Learn from one batch; the values to log, as scalars without gradients. One of them is `loss`."""
+
+    @property
+    def snapshot_steps(self) -> tuple[int, ...]:
+        """After how many steps the loop is to ask for a `snapshot`; never for most methods."""
+        return ()
+
+    def snapshot(self, batch: Batch) -> dict[str, np.ndarray]:
+        """What is worth seeing, over training, of a fixed sample of the source: small arrays by name."""
+        return {}
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
