@@ -10,7 +10,7 @@ from typing import Any
 
 from onedomain.errors import UserError
 from onedomain.files import read_json_lines
-from onedomain.manifest import MANIFEST, Manifest, read_manifest
+from onedomain.manifest import MANIFEST, Manifest, read_manifest, resume_command
 from onedomain.outcomes import OWN, Outcome, read_outcomes
 from onedomain.run import RESULTS, WEIGHTS
 from onedomain.samples import AugmentedSample, read_samples
@@ -99,10 +99,12 @@ def read_run(folder: str | Path, *, unfinished: bool = False) -> RunRecords:
     if unfinished:
         return run
     if not run.finished:
-        done, steps = max((row["step"] for row in run.metrics), default=0), run.manifest.settings.get("steps", "?")
-        resume = shlex.join(["onedomain", "train", "--resume", "--out", str(folder)])
+        done = max((row["step"] for row in run.metrics), default=0)
+        settings = run.manifest.adaptation.settings if run.manifest.adaptation else run.manifest.settings
         raise UserError(
-            str(folder), f"has not finished ({done} of {steps} steps)", f"a finished run; wait, or: {resume}"
+            str(folder),
+            f"has not finished ({done} of {settings.get('steps', '?')} steps)",
+            f"a finished run; wait, or: {resume_command(run.manifest, folder)}",
         )
     if not run.benchmarks:
         raise UserError(str(folder), "has no records", f"a run that was scored: {run.evaluate_command()}")
