@@ -74,7 +74,7 @@ class AdaptationInfo(_Strict):
     fingerprint: str  # of the images that were drawn from
     shots: int  # a class; of dense labels, in all
     draw: int  # the seed
-    missing: tuple[str, ...]  # classes without a drawn image
+    missing_classes: tuple[str, ...]  # without a drawn image
     parent: str | None  # its folder
     parent_weights: str
     images: tuple[str, ...]

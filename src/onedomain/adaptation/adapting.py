@@ -162,7 +162,7 @@ def _plans(
             fingerprint=pool.fingerprint,
             shots=shots,
             draw=number,
-            missing=missing_classes(drawn),
+            missing_classes=missing_classes(drawn),
             parent=None if run.folder is None else str(run.folder),
             parent_weights=parent_weights,
             images=tuple(images),
@@ -203,7 +203,7 @@ def _adapted(run: Run, chosen: Adaptation, plan: Plan, known: Known, resume: boo
 
 def _notes(run: Run, pool: Domain, plans: list[Plan], known: Known) -> list[str]:
     notes = []
-    missing = tuple(dict.fromkeys(name for plan in plans for name in plan.info.missing))
+    missing = tuple(dict.fromkeys(name for plan in plans for name in plan.info.missing_classes))
     if missing:
         notes.append(
             f"{pool.name} has no drawn image of class {', '.join(missing)}: nothing of it was learned there; the model "

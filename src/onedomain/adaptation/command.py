@@ -83,7 +83,8 @@ def adapt_run(
         words += [word for name, given in (("--test", test), ("--source", source)) if given for word in (name, given)]
         raise Interrupted(f"{stopped}; go on with: {shlex.join(words)}") from None
     if json:
-        print(json_format.dumps({"parent": folder, **adapted.summary(), "missing": missing}, indent=2))
+        told = {"parent_method": run.manifest.method, **adapted.summary(), "missing": missing}
+        print(json_format.dumps(told, indent=2))
     else:
         tables.show_adapted(run, adapted)
     for note in [*adapted.notes, *(f"not at hand: {reason}" for reason in missing)]:
