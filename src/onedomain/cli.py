@@ -175,7 +175,9 @@ def adapt(
             help="A benchmark's target, or your own images: NAME=DIR, one sub-folder a class.",
         ),
     ],
-    shots: Annotated[int, typer.Option("--shots", help="Images to draw, of each class.")],
+    shots: Annotated[
+        int, typer.Option("--shots", help="Images to draw of each class; in all, where pixels have labels.")
+    ],
     method: Annotated[
         str,
         typer.Option("--method", "-m", autocompletion=adaptation_names, help="fine-tune, or from scratch: fada, ccsa."),

@@ -41,6 +41,7 @@ AUXILIARY = "auxiliary.safetensors"  # what was learned beside the network, such
 CALIBRATION = "calibration.safetensors"
 ALL_UNSEEN = "all unseen"  # stands for a domain in records of what takes several domains
 RESULTS = "results.jsonl"
+BEFORE = "before.jsonl"  # in an adapted run, its parent's records of the very images that it was scored on
 
 
 @dataclass(frozen=True)

@@ -84,12 +84,14 @@ def test_records_carry_the_adaptation_and_the_parents_stand_beside_them(run, tmp
     assert (told["method"], told["shots"], told["draw"], told["settings"]["steps"]) == ("fine-tune", 4, 0, 12)
     assert "images" not in told
     assert records.outcomes("own")["dim"].right.mean() == pytest.approx(after["value"])
-    before = [json.loads(line) for line in (tmp_path / "b" / "before.jsonl").read_text().splitlines()]
-    found = {(row["domain"], row["metric"]): row for row in before}
-    assert found["dim", "accuracy"]["value"] == adapted.change("dim").mean_before
-    assert found["dim", "accuracy"]["data"] == after["data"]
-    assert {domain for domain, _ in found} == {"dim", "tiny"}
-    assert all("adaptation" not in row for row in before)
+    before = records.scores_before("own")
+    assert set(before) == {"dim", "tiny"}
+    assert before["dim"]["accuracy"]["value"] == adapted.change("dim").mean_before
+    assert before["dim"]["accuracy"]["data"] == after["data"]
+    assert before["dim"]["accuracy"]["unseen"] is True
+    assert "adaptation" not in before["dim"]["accuracy"]
+    adapted.run.write_records(adapted.run.evaluate({"dim": make_dim(30, seed=5)}))  # scored again
+    assert read_run(tmp_path / "b").scores_before("own") == before
 
 
 def test_draws_are_adapted_by_themselves_and_told_with_their_deviation(run, tmp_path):

@@ -132,4 +132,4 @@ def test_images_beside_a_batch_are_of_its_classes():
 
 def test_some_steps_must_be_left_to_adapt():
     with pytest.raises(UserError, match="more steps than pretrain_steps and discriminator_steps together"):
-        FADA(steps=1200)
+        FADA(steps=1100)

@@ -79,7 +79,7 @@ def adapt(
             "source", f"not given, and {chosen.name} trains on source and target", "the run's training data"
         )
     if pool.name == run.manifest.source.name:
-        raise UserError("target", f"{pool.name!r} is the name of what the run was trained on", "another name")
+        raise UserError("target", f"{pool.name!r} is the name of what the run was trained on", "another domain")
     judged = None if test is None else run.as_domain(test, pool.name, "test")
     plans = _plans(run, chosen, pool, judged, shots, benchmark, seed, seeds, out)
     for plan in plans:

@@ -37,8 +37,8 @@ class Adaptation(AdamMethod):
 class TwoDomainSettings(Settings):
     """From scratch on a full source and a few target images: rates and numbers of steps are ours."""
 
-    steps: int = Field(3_000, ge=1, le=10**9, description="training steps: fixed in advance, never by target accuracy")
-    batch_size: int = Field(40, ge=2, le=2**16, description="source images a step, classes in equal numbers")
+    steps: int = Field(2_500, ge=1, le=10**9, description="training steps: fixed in advance, never by target accuracy")
+    batch_size: int = Field(30, ge=2, le=2**16, description="source images a step, classes in equal numbers")
     shots_a_class: int = Field(2, ge=1, description="target images a step, of each class in the source batch")
     learning_rate: float = Field(1e-3, gt=0, description="Adam's rate (fine-tuning has the paper's 1e-4)")
 

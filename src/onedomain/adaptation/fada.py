@@ -21,7 +21,7 @@ SOURCE_SAME, ACROSS_SAME, SOURCE_OTHER, ACROSS_OTHER = range(4)  # the paper's g
 
 class FADASettings(TwoDomainSettings):
     pretrain_steps: int = Field(1_000, ge=0, description="first steps: encoder and classifier on the source alone")
-    discriminator_steps: int = Field(200, ge=0, description="steps after them: the discriminator alone")
+    discriminator_steps: int = Field(100, ge=0, description="steps after them: the discriminator alone")
     gamma: float = Field(0.2, ge=0, description="γ, weight of the confusion (their paper does not print it)")
     hidden: int = Field(128, ge=1, description="width of the discriminator's first layer; the second has half of it")
     discriminator_rate: float = Field(1e-3, gt=0, description="Adam's rate of the discriminator")

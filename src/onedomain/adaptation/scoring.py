@@ -6,9 +6,7 @@ from onedomain.adaptation.adapted import Draw
 from onedomain.data.domain import Domain
 from onedomain.evaluation import Evaluation
 from onedomain.files import to_json_lines, write_atomically
-from onedomain.run import Run
-
-BEFORE = "before.jsonl"  # the parent's records, on the very images that the adapted run was scored on
+from onedomain.run import BEFORE, Run
 
 
 class Scorer:
