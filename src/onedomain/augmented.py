@@ -97,10 +97,11 @@ class AugmentedDomain:
     def save_sample(self, folder: Path) -> None:
         """Keep some images beside what they were made from; which are chosen is random already."""
         chosen = self.chosen[:PAIRS]
-        originals, images = self.pool.batch(chosen), self.as_domain().batch(np.arange(len(chosen)))
+        made = self.as_domain()
+        originals, images = self.pool.batch(chosen).images, made.batch(np.arange(len(chosen))).images
         origins = np.searchsorted(self.pool.starts, chosen, side="right") - 1
         value_range = self.pool.domains[0].value_range
-        save_sample(folder, self.name, originals.images, images.images, originals.labels, origins, value_range)
+        save_sample(folder, self.name, originals, images, made.labels, origins, value_range)
 
     def as_domain(self) -> Domain:
         source = self.pool.domains[0]

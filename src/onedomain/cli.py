@@ -231,6 +231,22 @@ def adapt(
 
 
 @app.command()
+def figures(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders, as `train` makes them.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for the figures.")],
+    benchmark: BenchmarkName = None,
+    json: Json = False,
+) -> None:
+    """Draw figures of one or several runs, as SVG and PNG, from their records alone.
+
+    --benchmark says on whose domains; by default the first that all runs were scored on.
+    """
+    from onedomain import commands
+
+    commands.figures(runs, out, benchmark, json)
+
+
+@app.command()
 def methods(json: Json = False) -> None:
     """List the methods."""
     from onedomain import commands

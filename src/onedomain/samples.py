@@ -27,8 +27,9 @@ class AugmentedSample:
     """Some images of an augmented domain.
 
     `originals` and `images` are bytes of (N, height, width, channels), cut off at the range of the source's pixels.
-    `origins` says where an original comes from: 0 is the source, n the n-th augmented domain. `embedding` is of more
-    images of the domain, float16 of (M, D); None before the run was scored.
+    `origins` says where an original comes from: 0 is the source, n the n-th augmented domain. `embedding`, float16 of
+    (M, D), is of the same and of more images, None before the run was scored; `labels` has M classes, of which the
+    first N are those of the images, and is empty where pixels have labels.
     """
 
     domain: str
@@ -44,15 +45,15 @@ def save_sample(
     domain: str,
     originals: torch.Tensor,
     images: torch.Tensor,
-    labels: torch.Tensor,
+    labels: IntArray,
     origins: IntArray,
     value_range: tuple[float, float],
 ) -> None:
-    """Keep images of a domain that is complete, and what they were made from."""
-    arrays = {
+    """Keep images of a domain that is complete, what they were made from, and labels of the domain."""
+    arrays: dict[str, np.ndarray] = {
         "originals": as_bytes(originals, value_range),
         "images": as_bytes(images, value_range),
-        "labels": labels.cpu().numpy() if labels.dim() == 1 else np.zeros(0, np.int64),
+        "labels": labels[:EMBEDDED] if labels.ndim == 1 else np.zeros(0, np.int64),
         "origins": origins,
     }
     save_arrays(folder / f"{domain}.sample{SUFFIX}", {"domain": domain}, arrays)
