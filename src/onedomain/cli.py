@@ -9,7 +9,7 @@ import typer
 
 from onedomain._version import __version__
 from onedomain.adaptation import adaptation_names
-from onedomain.errors import OnedomainError
+from onedomain.errors import OnedomainError, UserError
 from onedomain.methods import method_names
 
 app = typer.Typer(
@@ -161,6 +161,62 @@ def predict(
     from onedomain import commands
 
     commands.predict(run, images, device, json)
+
+
+def _table_names() -> list[str]:
+    from onedomain.reproduce.tables import TABLES
+
+    return list(TABLES)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", autocompletion=_table_names, help="digits, efficiency, ablation or curves."),
+    ],
+    scale: Annotated[
+        str,
+        typer.Option("--scale", metavar="quick|full", help="A reduced protocol, or the whole one (many hours)."),
+    ] = "quick",
+    seeds: Annotated[int, typer.Option("--seeds", help="How many: 3 are the seeds 0, 1 and 2.")] = 3,
+    out: Annotated[
+        str | None, typer.Option("--out", help="Folder for runs and table. [runs/reproduce/NAME-SCALE]")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="Runs at a time; as many as cores by default.")
+    ] = None,
+    use: Annotated[
+        list[str] | None,
+        typer.Option("--use", metavar="DIR", help="Take finished runs with the same settings from here; repeatable."),
+    ] = None,
+    records: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="FILE", help="Make the table from records alone, no run; repeatable."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the runs and how long they take, run none.")] = False,
+    data: Data = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Make a table of the paper: run its grid, and print the paper's numbers beside ours.
+
+    Runs that are finished are not repeated; killed or stopped, the same command goes on.
+    """
+    from onedomain.reproduce.tables import find_scale, find_table
+
+    table, chosen = find_table(name), find_scale(scale)
+    if records and (dry_run or use):
+        raise UserError("--from", f"given together with {'--dry-run' if dry_run else '--use'}", "one of them")
+    from onedomain.reproduce import command
+
+    request = command.Request(table, chosen, seeds, out, jobs, tuple(use or ()), data, device)
+    if records:
+        command.from_records(request, records, json)
+    elif dry_run:
+        command.show_what_would_be_done(request, json)
+    else:
+        command.reproduce(request, json)
 
 
 @app.command()

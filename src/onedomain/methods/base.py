@@ -97,6 +97,10 @@ class Method(ABC):
         logits, z = self.network.look(images)
         return Predictive(logits.double().softmax(1)[None], embedding=z)
 
+    def preparation_cost(self, images: int) -> float:
+        """Time of all that `prepare` does in a run on so many source images, in steps of ERM; about, like `cost`."""
+        return 0.0
+
     @abstractmethod
     def begin(self, source: Domain) -> None:
         """Prepare for training on `source`: make the optimisers and what else the steps need."""

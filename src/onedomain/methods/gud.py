@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, field_validator
 from torch import nn
 
-from onedomain.ascent import ascend, frozen, near_range
+from onedomain.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import ada_objective, semantic_distance, task_loss
@@ -68,6 +68,10 @@ class GUD(Method):
         others = [copy.deepcopy(first) for _ in self.settings.gammas[1:]]
         self.auxiliary = nn.ModuleList(others) if others else None
         self.networks = [self.network, *(NamedNetwork(other, embedding=self.network.embedding) for other in others)]
+
+    def preparation_cost(self, images: int) -> float:
+        settings, size = self.settings, min(images, self.settings.round_size)
+        return ASCENT_COST * settings.ascent_steps * settings.rounds * size * len(settings.gammas) / 32
 
     def begin(self, source: Domain) -> None:
         self.source = source

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from onedomain.ascent import ascend, frozen, near_range
+from onedomain.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain, IntArray
 from onedomain.equations import ada_objective, relaxation, semantic_distance, task_loss
@@ -18,7 +18,7 @@ from onedomain.meta import Model, batch_losses, meta_gradient
 from onedomain.methods.base import Method, Part, adam
 from onedomain.settings import Settings
 from onedomain.transport import wasserstein
-from onedomain.wae import AutoEncoder, ConvAutoEncoder, DenseAutoEncoder, WAESettings, WAETraining
+from onedomain.wae import WAE_COST, AutoEncoder, ConvAutoEncoder, DenseAutoEncoder, WAESettings, WAETraining
 
 TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on
 
@@ -83,6 +83,11 @@ class SDG(Method):
         with torch.device("meta"):
             v = self._new_auto_encoder()
         return self.network.parameter_count + sum(parameter.numel() for parameter in v.parameters())
+
+    def preparation_cost(self, images: int) -> float:
+        settings, size = self.settings, min(images, self.settings.domain_size)
+        learned = settings.wae_epochs * (images + (settings.domains - 1) * size) if settings.beta > 0 else 0
+        return (ASCENT_COST * settings.ascent_steps * settings.domains * size + WAE_COST * learned) / 32
 
     def begin(self, source: Domain) -> None:
         self.source = source
