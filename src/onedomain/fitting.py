@@ -192,8 +192,10 @@ def load(
 
 def _class_of(manifest: Manifest) -> type[Method]:
     """The method whose network answers: what the run was trained with, unless an adaptation started from scratch."""
-    kinds = (adaptation_class(info.method) for info in manifest.adaptations)
-    return next((kind for kind in kinds if kind.from_scratch), None) or method_class(manifest.method)
+    for info in manifest.adaptations:
+        if info.from_scratch:
+            return adaptation_class(info.method)
+    return method_class(manifest.method)
 
 
 def _load_into(module: nn.Module, path: Path) -> None:

@@ -68,6 +68,7 @@ class AdaptationInfo(_Strict):
 
     method: str
     settings: dict[str, Any]
+    from_scratch: bool  # whether the network is its own, and not the parent's trained on
     target: str
     benchmark: str | None  # whose target it is; None for a user's own images
     split: str
@@ -134,12 +135,10 @@ def describe_run(method: Method, domain: Domain, seed: int, benchmark: str | Non
     )
 
 
-def describe_adapted(
-    parent: Manifest, adaptation: AdaptationInfo, from_scratch: bool, device: torch.device
-) -> Manifest:
+def describe_adapted(parent: Manifest, adaptation: AdaptationInfo, device: torch.device) -> Manifest:
     """The manifest of an adapted run: its parent's, or, trained from scratch, one of its own on the same source."""
     changed = {"onedomain": __version__, "adaptation": adaptation, **_made_with(device)}
-    if from_scratch:
+    if adaptation.from_scratch:
         changed |= {"method": adaptation.method, "settings": adaptation.settings}
     return parent.model_copy(update=changed)
 

@@ -50,12 +50,13 @@ def test_it_learns_the_target_and_says_what_it_forgot(run, dim):
     assert gained.deviation is None
 
 
-def test_the_parent_stays_as_it_was(run, dim):
+def test_the_parent_stays_as_it_was(run, tmp_path):
     before = weights_fingerprint(run.network.module)
     adapted = adapt(run)
     assert weights_fingerprint(run.network.module) == before == adapted.run.manifest.adaptation.parent_weights
     assert weights_fingerprint(adapted.run.network.module) != before
     assert run.manifest.adaptation is None
+    assert not od.load(adapted.run.save(tmp_path / "b"), network=TinyNet()).manifest.adaptation.from_scratch
 
 
 @pytest.mark.parametrize("name", adaptation_names())

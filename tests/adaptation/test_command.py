@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from PIL import Image
 
 import onedomain as od
 from onedomain.adaptation.fine_tune import FineTune
+from onedomain.benchmarks import BENCHMARKS
 
 
 def folder_of_images(path, count, shade, seed, classes=("cat", "dog")):
@@ -159,6 +161,20 @@ def test_mistakes_are_one_line_and_write_nothing(site, onedomain, tmp_path, monk
     assert "cats has no drawn image of class dog: nothing of it was learned there" in error
 
 
+@pytest.fixture
+def small_benchmark(monkeypatch):
+    """`digits-lite` with fewer images to train on and to score."""
+    whole = BENCHMARKS["digits-lite"]
+
+    def some(load):
+        return lambda data: (domain := load(data)).subset(np.arange(0, len(domain), len(domain) // 60))
+
+    changed = {name: some(getattr(whole, name)) for name in ("train", "held_out", "calibration")}
+    changed["targets"] = {name: some(load) for name, load in whole.targets.items()}
+    monkeypatch.setitem(BENCHMARKS, "digits-lite", replace(whole, **changed))
+
+
+@pytest.mark.usefixtures("small_benchmark")
 def test_a_benchmarks_target_is_drawn_from_its_training_images(onedomain, tmp_path):
     train = ["train", "--benchmark", "digits-lite", "--steps", 2, "--no-evaluate", "--threads", 1]
     assert onedomain(*train, "--out", tmp_path / "a")[0] == 0

@@ -62,12 +62,12 @@ def test_shots_are_a_number_from_1(tiny, shots):
 def test_a_drawn_image_among_those_to_score_is_refused_in_whatever_form(tiny):
     places = draw(tiny, 2, 0)
     drawn = tiny.subset(places).image_fingerprints()
-    refuse_test_images("tiny", drawn, make_tiny(seed=7))
+    refuse_test_images("tiny", drawn, make_tiny(seed=7).image_fingerprints())
     test = make_tiny(30, seed=7)
     floats = np.concatenate([test.images, tiny.images[places[:1]]]).astype(np.float32) / 255
     leaked = Domain("test", "test", floats, np.append(test.labels, tiny.labels[places[0]]), tiny.classes)
     with pytest.raises(UserError, match="test: 1 of the images drawn from tiny are among those to score"):
-        refuse_test_images("tiny", drawn, leaked)
+        refuse_test_images("tiny", drawn, leaked.image_fingerprints())
 
 
 def test_what_is_left_over_holds_no_drawn_image_and_no_copy_of_one(tiny):

@@ -81,7 +81,8 @@ def adapt(
     if pool.name == run.manifest.source.name:
         raise UserError("target", f"{pool.name!r} is the name of what the run was trained on", "another domain")
     judged = None if test is None else run.as_domain(test, pool.name, "test")
-    plans = _plans(run, chosen, pool, judged, shots, benchmark, seed, seeds, out)
+    with private_randomness():
+        plans = _plans(run, chosen, pool, judged, shots, benchmark, seed, seeds, out)
     for plan in plans:
         if plan.folder is not None and not (resume and (plan.folder / MANIFEST).exists()):
             refuse_used_folder(plan.folder)
@@ -143,19 +144,20 @@ def _plans(
     if seeds < 1:
         raise UserError("seeds", f"got {seeds}", "a whole number of draws from 1")
     parent_weights = weights_fingerprint(run.network.module)
+    test_images = None if test is None else set(test.image_fingerprints())
     plans = []
     for number in range(checked_seed(seed), checked_seed(seed + seeds - 1) + 1):
-        with private_randomness():
-            seed_everything(number, step=-1)  # a dataset may be random
-            places = draw(pool, shots, number)
-            drawn = pool.subset(places, "shots")
-            images = drawn.image_fingerprints()
+        seed_everything(number, step=-1)  # a dataset may be random
+        places = draw(pool, shots, number)
+        drawn = pool.subset(places, "shots")
+        images = drawn.image_fingerprints()
+        if test_images is not None:
+            refuse_test_images(pool.name, images, test_images)
         judged = left_over(pool, places, images) if test is None else test
-        if judged is not None:
-            refuse_test_images(pool.name, images, judged)
         info = AdaptationInfo(
             method=chosen.name,
             settings=type(chosen)(**chosen.planned(len(drawn))).settings.model_dump(mode="json"),
+            from_scratch=chosen.from_scratch,
             target=pool.name,
             benchmark=benchmark,
             split=pool.split,
@@ -189,7 +191,7 @@ def _adapted(run: Run, chosen: Adaptation, plan: Plan, known: Known, resume: boo
         network.check_fits(trained_on, device, trainer.settings.batch_size, trainer.needs_embedding)
         trainer.build(blank(run.manifest.source.image_shape, device))
     trainer.meet(plan.shots)
-    manifest = describe_adapted(run.manifest, plan.info, chosen.from_scratch, device)
+    manifest = describe_adapted(run.manifest, plan.info, device)
     if plan.folder is not None:
         manifest = begin_or_resume(plan.folder, manifest, resume)
     history, seconds = train(trainer, trained_on, seed=number, folder=plan.folder, shown=progress)
