@@ -105,6 +105,10 @@ def train(
     score: Annotated[
         bool, typer.Option("--evaluate/--no-evaluate", help="Score on the benchmark's domains afterwards.")
     ] = True,
+    track: Annotated[
+        str | None,
+        typer.Option("--track", metavar="WITH", help="tensorboard: log scalars and images into the run folder."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Train a method on one domain, then score it on the unseen ones.
@@ -127,6 +131,7 @@ def train(
         device=device,
         threads=threads,
         score=score,
+        track=track,
         json=json,
     )
 

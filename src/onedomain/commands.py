@@ -25,6 +25,7 @@ from onedomain.methods.base import Method
 from onedomain.progress import work_in_parts
 from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
+from onedomain.tracking import check_tracker
 
 DEMO_BENCHMARK = "digits-lite"
 DEMO_METHODS = ("erm", "sdg", "uncertain-sdg")
@@ -73,9 +74,11 @@ def train(
     device: str | None,
     threads: int | None,
     score: bool,
+    track: str | None,
     json: bool,
 ) -> None:
     use_threads(threads)
+    check_tracker(track, has_folder=True)
     if benchmark and source:
         raise UserError("--source", "given together with --benchmark", "one of them")
     if size and not source:
@@ -122,9 +125,11 @@ def train(
             resume=resume,
             benchmark=chosen.name if chosen else None,
             held_out=chosen.calibration(data_folder(data)) if chosen else None,
+            track=track,
         )
     except Interrupted as stopped:
         again = ["onedomain", "train", "--resume", "--out", str(folder), *(["--source", source] if source else [])]
+        again += ["--track", track] if track else []
         raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}") from None
 
     if chosen and score:
