@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from onedomain._version import __version__
+from onedomain.adaptation import adaptation_names
 from onedomain.errors import OnedomainError, UserError
 from onedomain.methods import method_names
 
@@ -27,6 +28,12 @@ def _benchmark_names() -> list[str]:
     from onedomain.benchmarks import BENCHMARKS
 
     return list(BENCHMARKS)
+
+
+def _target_names() -> list[str]:
+    from onedomain.benchmarks import BENCHMARKS
+
+    return sorted({name for benchmark in BENCHMARKS.values() for name in benchmark.target_train})
 
 
 def _data_names() -> list[str]:
@@ -232,6 +239,73 @@ def report(
     from onedomain.report import command
 
     command.report(runs, out)
+
+
+@app.command()
+def adapt(
+    run: RunFolder,
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target",
+            metavar="T",
+            autocompletion=_target_names,
+            help="A benchmark's target, or your own images: NAME=DIR, one sub-folder a class.",
+        ),
+    ],
+    shots: Annotated[
+        int, typer.Option("--shots", help="Images to draw of each class; in all, where pixels have labels.")
+    ],
+    method: Annotated[
+        str,
+        typer.Option("--method", "-m", autocompletion=adaptation_names, help="fine-tune, or from scratch: fada, ccsa."),
+    ] = "fine-tune",
+    seeds: Annotated[int, typer.Option("--seeds", help="How many draws, each adapted by itself.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the first draw.")] = 0,
+    steps: Annotated[int | None, typer.Option("--steps", help="Training steps. [see docs/adaptation.md]")] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", help="Run folder. [RUN-TARGET-METHOD-SHOTS]")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")] = False,
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="DIR", help="Your own images to score; else those that were not drawn."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="DIR", help="The images that RUN was trained on, if they are your own."),
+    ] = None,
+    data: Data = None,
+    device: Device = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Adapt a trained run to a new domain by a few labelled images of it; RUN stays as it is.
+
+    Scores target and source before and after. Images to score are never drawn.
+    """
+    from onedomain.adaptation import command
+
+    command.adapt_run(
+        folder=run,
+        target=target,
+        shots=shots,
+        method=method,
+        seeds=seeds,
+        seed=seed,
+        steps=steps,
+        assignments=assignments or [],
+        out=out,
+        resume=resume,
+        test=test,
+        source=source,
+        data=data,
+        device=device,
+        threads=threads,
+        json=json,
+    )
 
 
 @app.command()

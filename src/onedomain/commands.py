@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from onedomain import corruption_tables, tables
+from onedomain.adaptation import adaptation_class, adaptation_names
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder, prepare
 from onedomain.data.image_files import decode_image
@@ -19,8 +20,9 @@ from onedomain.data.own import image_folder
 from onedomain.errors import Interrupted, UserError
 from onedomain.evaluation import Evaluation
 from onedomain.fitting import fit, load
-from onedomain.manifest import MANIFEST, read_manifest
+from onedomain.manifest import MANIFEST, read_manifest, resume_command
 from onedomain.methods import method_class, method_names
+from onedomain.methods.base import Method
 from onedomain.progress import work_in_parts
 from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
@@ -97,6 +99,8 @@ def train(
     elif resume:
         # What is not said again is as it was; what is said again is compared, and must be the same.
         before = read_manifest(folder)
+        if before.adaptation is not None:
+            raise UserError("--out", f"{folder} holds an adapted run", resume_command(before, folder))
         method = method or before.method
         seed = before.seed if seed is None else seed
         benchmark = benchmark if benchmark or source else before.benchmark
@@ -184,7 +188,11 @@ def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluati
     domains, missing = benchmark.load_for_scoring(data_folder(data))
     trained = BENCHMARKS.get(run.manifest.benchmark or "")
     same_source = trained is not None and trained.train is benchmark.train
+    # A target that the run was trained on, or adapted to, is not unseen, whatever its images are.
+    known = [trained.source] if trained is not None else []
+    known += [info.target for info in run.manifest.adaptations if info.benchmark is not None]
     seen = [benchmark.source] if same_source else []
+    seen += [name for name in benchmark.targets if name in known]
     return run.evaluate(domains, seen=seen, progress=True), missing
 
 
@@ -240,19 +248,21 @@ def predict(folder: str, images: list[str], device: str | None, json: bool) -> N
 
 
 def list_methods(json: bool) -> None:
-    rows = []
-    for name in method_names():
-        kind = method_class(name)
-        settings = {
-            field: {"default": info.default, "what": info.description}
-            for field, info in kind.Settings.model_fields.items()
-        }
-        row = {"name": name, "summary": kind.summary, "citation": kind.citation, "cost": kind.cost}
-        rows.append({**row, "settings": settings})
+    methods = [_described(name, method_class(name)) for name in method_names()]
+    adaptations = [_described(name, adaptation_class(name)) for name in adaptation_names()]
     if json:
-        print(json_format.dumps({"methods": rows}, indent=2))
+        print(json_format.dumps({"methods": methods, "adaptations": adaptations}, indent=2))
     else:
-        tables.show_methods(rows)
+        tables.show_methods("method", methods)
+        tables.show_methods("adapt --method", adaptations)
+
+
+def _described(name: str, kind: type[Method]) -> dict[str, Any]:
+    settings = {
+        field: {"default": info.default, "what": info.description} for field, info in kind.Settings.model_fields.items()
+    }
+    row = {"name": name, "summary": kind.summary, "citation": kind.citation, "cost": kind.cost}
+    return {**row, "settings": settings}
 
 
 def list_benchmarks(json: bool) -> None:

@@ -70,7 +70,7 @@ def _listed(name: str, data_dir: Folder) -> Row:
     except UserError as error:
         return Row(name, what, "broken", str(prepared), {}, (str(error),))
     if not found:
-        return Row(name, what, "missing", digits.SETS[name].get, {})
+        return Row(name, what, "missing", digits.how_to_get(name), {})
     return Row(name, what, "present", _where(found), counts)
 
 
@@ -87,7 +87,7 @@ def _checked(name: str, data_dir: Folder) -> Row:
     try:
         found = _found(name, data_dir)
         if not found:
-            return Row(name, what, "missing", digits.SETS[name].get, {})
+            return Row(name, what, "missing", digits.how_to_get(name), {})
         where = _where(found)
         for path in dict.fromkeys(path for files in found.values() for path in files.paths):
             check_sum(name, CATALOGUE[name], path)

@@ -104,6 +104,11 @@ class Method(ABC):
         beside = 0 if self.auxiliary is None else sum(parameter.numel() for parameter in self.auxiliary.parameters())
         return self.network.parameter_count + beside
 
+    @property
+    def answering(self) -> tuple[NamedNetwork, ...]:
+        """The networks that answer: more than one is an ensemble."""
+        return (self.network,)
+
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
         """What a trained network says of images, by as many Monte-Carlo draws as the settings say, or as given."""

@@ -104,6 +104,10 @@ class GUD(Method):
             losses.append(loss.detach())
         return {"loss": torch.stack(losses).mean()}
 
+    @property
+    def answering(self) -> tuple[NamedNetwork, ...]:
+        return tuple(self.networks)
+
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
         """Of an ensemble, the network that is the most confident of an image."""

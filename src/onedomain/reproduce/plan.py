@@ -108,6 +108,8 @@ def plan(
 
 def difference(manifest: Manifest, method: Method, seed: int, bench: Bench) -> str | None:
     """What makes a run another one than that of a method, seed and benchmark; None if it is the same."""
+    if manifest.adaptation is not None:
+        return f"holds a run that was adapted to {manifest.adaptation.target}"
     facts: list[tuple[str, Any, Any]] = [
         ("method", manifest.method, method.name),
         ("seed", manifest.seed, seed),
