@@ -59,6 +59,14 @@ def test_the_projection_keeps_neighbours_together_and_is_the_same_each_time():
     assert gap > 2 * max(points.std() for points in once.values())
 
 
+def test_embeddings_that_are_all_the_same_or_a_single_number_can_be_drawn():
+    dead = project({"source": np.zeros((9, 4)), "unseen": np.zeros((6, 4))})
+    assert not dead["source"].any()
+    assert hulls(dead, {}) == {}
+    single = project({"source": np.arange(9.0)[:, None], "unseen": np.arange(6.0)[:, None]})
+    assert np.isfinite(single["unseen"]).all()
+
+
 def test_sdg_without_and_with_relaxation_stand_side_by_side(tmp_path):
     runs = [
         full_run(tmp_path / "erm", "erm"),
@@ -94,5 +102,5 @@ def test_the_outline_goes_round_every_hull(tmp_path):
 def test_without_embeddings_it_says_so(tmp_path):
     make_run(tmp_path / "a", "sdg")
     add_augmented(tmp_path / "a", 1)
-    with pytest.raises(Missing, match="no embeddings were kept"):
+    with pytest.raises(Missing, match="needs embeddings of the source and of unseen domains"):
         domains([read_run(tmp_path / "a")], "bench")
