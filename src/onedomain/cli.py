@@ -319,9 +319,9 @@ def figures(
 
     --benchmark says on whose domains; by default the first that all runs were scored on.
     """
-    from onedomain import commands
+    from onedomain.figures import command
 
-    commands.figures(runs, out, benchmark, json)
+    command.figures(runs, out, benchmark, json)
 
 
 @app.command()

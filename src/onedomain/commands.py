@@ -214,26 +214,6 @@ def show_and_keep(run: Run, evaluation: Evaluation, benchmark: str | None, missi
     run.write_records(evaluation, benchmark)
 
 
-def figures(folders: list[str], out: str, benchmark: str | None, json: bool) -> None:
-    """Draw all that the runs have records for, and say what was left out and why."""
-    from onedomain.figures import figures_for, save
-    from onedomain.records import common_benchmark, read_runs
-
-    runs = read_runs(folders)
-    chosen = common_benchmark(runs, benchmark)
-    drawn = figures_for(runs, chosen)
-    files = {each.name: [str(path) for path in save(each.figure, Path(out), each.name)] for each in drawn}
-    if json:
-        left_out = [{"name": name, "reason": reason} for name, reason in drawn.skipped]
-        rows = [{"name": d.name, "title": d.title, "explanation": d.explanation, "files": files[d.name]} for d in drawn]
-        print(json_format.dumps({"benchmark": chosen, "figures": rows, "left_out": left_out}, indent=2))
-        return
-    for each in drawn:
-        print(f"{', '.join(files[each.name])}: {each.title}")
-    for name, reason in drawn.skipped:
-        tables.say(f"left out: {name}: {reason}")
-
-
 def predict(folder: str, images: list[str], device: str | None, json: bool) -> None:
     run = load(folder, device=device)
     height, width, channels = run.manifest.source.image_shape

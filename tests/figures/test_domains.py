@@ -51,6 +51,15 @@ def test_of_many_domains_the_outermost_are_named(tmp_path):
     assert {text.get_text() for text in axes.texts} == {"x0", "x1", "x2", "x14"}
 
 
+def test_a_run_scored_on_its_source_alone_is_drawn(tmp_path):
+    make_run(tmp_path / "a", accuracies={"s": 0.9}, scores={"s": 1.0})
+    run = read_run(tmp_path / "a")
+    (axes,) = accuracy_and_uncertainty([run], "bench").axes
+    assert axes.get_title() == "erm"
+    (axes,) = accuracy([run], "bench").axes
+    assert axes.containers[0][0].get_xdata() == pytest.approx([0.9])
+
+
 def test_without_a_domain_score_it_says_so(tmp_path):
     make_run(tmp_path / "a")
     with pytest.raises(Missing, match="no run has a domain score"):

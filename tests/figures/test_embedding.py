@@ -44,6 +44,9 @@ def test_hulls_are_of_classes_where_these_are_known_and_few():
         "hulls of S": 1,
         "hulls of S ∪ S⁺": 1,
     }
+    everywhere = rng.uniform(-9, 9, (4000, 2))
+    without, with_it = (inside(everywhere, each) for each in found.values())
+    assert 0 < without < with_it
     assert list(hulls({"source": points["source"]}, {})) == ["hulls of S"]
     assert len(hulls(points, dict.fromkeys(points, np.arange(60)))["hulls of S"]) == 1
 
@@ -57,6 +60,14 @@ def test_the_projection_keeps_neighbours_together_and_is_the_same_each_time():
         assert np.array_equal(once[kind], again[kind])
     gap = np.linalg.norm(once["source"].mean(0) - once["unseen"].mean(0))
     assert gap > 2 * max(points.std() for points in once.values())
+
+
+def test_embeddings_that_are_all_the_same_or_a_single_number_can_be_drawn():
+    dead = project({"source": np.zeros((9, 4)), "unseen": np.zeros((6, 4))})
+    assert not dead["source"].any()
+    assert hulls(dead, {}) == {}
+    single = project({"source": np.arange(9.0)[:, None], "unseen": np.arange(6.0)[:, None]})
+    assert np.isfinite(single["unseen"]).all()
 
 
 def test_sdg_without_and_with_relaxation_stand_side_by_side(tmp_path):
@@ -94,5 +105,5 @@ def test_the_outline_goes_round_every_hull(tmp_path):
 def test_without_embeddings_it_says_so(tmp_path):
     make_run(tmp_path / "a", "sdg")
     add_augmented(tmp_path / "a", 1)
-    with pytest.raises(Missing, match="no embeddings were kept"):
+    with pytest.raises(Missing, match="needs embeddings of the source and of unseen domains"):
         domains([read_run(tmp_path / "a")], "bench")
