@@ -7,7 +7,7 @@ import torch
 import onedomain as od
 from onedomain.augmented import Augmentation
 from onedomain.errors import UserError
-from onedomain.samples import read_samples
+from onedomain.samples import AugmentedSample, mosaic, read_samples
 from tests.conftest import TinyNet, make_tiny
 
 CPU = torch.device("cpu")
@@ -28,7 +28,8 @@ def test_a_complete_domain_leaves_pairs(tmp_path):
     assert (first.domain, second.domain) == ("augmented-1", "augmented-2")
     chosen = np.random.default_rng([0, 1]).permutation(60)[:40]
     assert np.array_equal(first.originals, tiny.images[chosen])
-    assert np.array_equal(first.labels, tiny.labels[chosen])
+    assert len(first.labels) == 50
+    assert np.array_equal(first.labels[:40], tiny.labels[chosen])
     assert np.abs(first.images.astype(int) - first.originals / 2.0).max() <= 1
     assert not first.origins.any()
     again = np.random.default_rng([0, 2]).permutation(110)[:40]
@@ -83,3 +84,27 @@ def test_a_broken_file_is_named(tiny, tmp_path):
     (tmp_path / "augmented" / "augmented-1.sample.safetensors").write_bytes(b"garbage")
     with pytest.raises(UserError, match="augmented-1.sample.safetensors: cannot be understood"):
         read_samples(tmp_path)
+
+
+def sample(count, labels, origins, channels=3):
+    images = np.zeros((count, 4, 5, channels), np.uint8)
+    images += np.arange(count, dtype=np.uint8)[:, None, None, None]
+    return AugmentedSample("augmented-1", images, images + 100, np.array(labels), np.array(origins))
+
+
+def test_originals_stand_above_what_became_of_them():
+    pixels = mosaic(sample(3, [2, 0, 1], [0, 0, 0]))
+    assert pixels.shape == (2 * 4 + 2, 8 * 7 - 2, 3)
+    columns = [pixels[:, 7 * place : 7 * place + 5] for place in range(3)]
+    assert [column[0, 0, 0] for column in columns] == [1, 2, 0]  # by class
+    assert [column[-1, 0, 0] for column in columns] == [101, 102, 100]
+    assert (pixels[4:6] == 255).all()
+    assert (pixels[:, 5:7] == 255).all()
+
+
+def test_images_of_the_source_and_of_all_classes_are_preferred():
+    pixels = mosaic(sample(12, [0, 0, 0, 1, 1, 2, 2, 2, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]))
+    shown = [int(pixels[0, 7 * place, 0]) for place in range(8)]
+    assert shown == [0, 3, 5, 2, 4, 6, 8, 7]
+    assert mosaic(sample(3, [0, 1, 2], [1, 1, 1]))[0, 0, 0] == 0
+    assert mosaic(sample(3, [], [0, 0, 0], channels=2)).shape[2] == 1

@@ -98,6 +98,10 @@ def train(
     score: Annotated[
         bool, typer.Option("--evaluate/--no-evaluate", help="Score on the benchmark's domains afterwards.")
     ] = True,
+    track: Annotated[
+        str | None,
+        typer.Option("--track", metavar="WITH", help="tensorboard: log scalars and images into the run folder."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Train a method on one domain, then score it on the unseen ones.
@@ -120,6 +124,7 @@ def train(
         device=device,
         threads=threads,
         score=score,
+        track=track,
         json=json,
     )
 
@@ -234,9 +239,9 @@ def figures(
 
     --benchmark says on whose domains; by default the first that all runs were scored on.
     """
-    from onedomain import commands
+    from onedomain.figures import command
 
-    commands.figures(runs, out, benchmark, json)
+    command.figures(runs, out, benchmark, json)
 
 
 @app.command()

@@ -23,6 +23,7 @@ from onedomain.methods import method_class, method_names
 from onedomain.progress import work_in_parts
 from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
+from onedomain.tracking import check_tracker
 
 DEMO_BENCHMARK = "digits-lite"
 DEMO_METHODS = ("erm", "sdg", "uncertain-sdg")
@@ -76,9 +77,11 @@ def train(
     device: str | None,
     threads: int | None,
     score: bool,
+    track: str | None,
     json: bool,
 ) -> None:
     use_threads(threads)
+    check_tracker(track, has_folder=True)
     if benchmark and source:
         raise UserError("--source", "given together with --benchmark", "one of them")
     if size and not source:
@@ -123,9 +126,11 @@ def train(
             resume=resume,
             benchmark=chosen.name if chosen else None,
             held_out=chosen.calibration(data_folder(data)) if chosen else None,
+            track=track,
         )
     except Interrupted as stopped:
         again = ["onedomain", "train", "--resume", "--out", str(folder), *(["--source", source] if source else [])]
+        again += ["--track", track] if track else []
         raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}") from None
 
     if chosen and score:
@@ -191,26 +196,6 @@ def show_and_keep(run: Run, evaluation: Evaluation, benchmark: str | None, missi
     for reason in missing:
         tables.say(f"not scored: {reason}")
     run.write_records(evaluation, benchmark)
-
-
-def figures(folders: list[str], out: str, benchmark: str | None, json: bool) -> None:
-    """Draw all that the runs have records for, and say what was left out and why."""
-    from onedomain.figures import figures_for, save
-    from onedomain.records import common_benchmark, read_runs
-
-    runs = read_runs(folders)
-    chosen = common_benchmark(runs, benchmark)
-    drawn = figures_for(runs, chosen)
-    files = {each.name: [str(path) for path in save(each.figure, Path(out), each.name)] for each in drawn}
-    if json:
-        left_out = [{"name": name, "reason": reason} for name, reason in drawn.skipped]
-        rows = [{"name": d.name, "title": d.title, "explanation": d.explanation, "files": files[d.name]} for d in drawn]
-        print(json_format.dumps({"benchmark": chosen, "figures": rows, "left_out": left_out}, indent=2))
-        return
-    for each in drawn:
-        print(f"{', '.join(files[each.name])}: {each.title}")
-    for name, reason in drawn.skipped:
-        tables.say(f"left out: {name}: {reason}")
 
 
 def predict(folder: str, images: list[str], device: str | None, json: bool) -> None:

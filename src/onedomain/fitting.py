@@ -31,6 +31,7 @@ from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
 from onedomain.randomness import private_randomness, seed_everything
 from onedomain.run import AUXILIARY, CALIBRATION, WEIGHTS, Run
+from onedomain.tracking import check_tracker
 from onedomain.training import METRICS, train
 from onedomain.uncertainty import MOST_IMAGES, Calibration, Predictive, calibrate
 
@@ -53,6 +54,7 @@ def fit(
     benchmark: str | None = None,
     held_out: Any = None,
     progress: bool = True,
+    track: str | None = None,
 ) -> Run:
     """Train `method` on `source` alone.
 
@@ -63,7 +65,10 @@ def fit(
     `held_out` are further images of the source domain: never trained on, they tell how the source scores that
     training has not seen, so that `out_of_domain` of a prediction means something. Without them 5% of the source (of
     400 images or more, at most 1,000 of them) are set aside for that.
+
+    `track="tensorboard"` logs scalars and augmented images while training, into the run folder.
     """
+    check_tracker(track, out is not None)
     method = method_class(method)() if isinstance(method, str) else method
     if not isinstance(method, Method):
         raise UserError("method", f"got a {type(method).__name__}", "a method's name, or an object such as od.ERM()")
@@ -103,7 +108,7 @@ def fit(
         else:
             refuse_used_folder(folder)
             begin_folder(folder, manifest)
-    history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress)
+    history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress, track=track)
     run = Run(method, manifest, history, seconds, folder, _calibrated(method, domain, kept))
     if folder is not None:
         run.save_model(folder)

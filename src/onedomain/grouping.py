@@ -41,7 +41,8 @@ class Group:
         """The mean accuracy over the unseen domains, of every run."""
         means = []
         for run in self.runs:
-            values = [m["accuracy"]["value"] for m in run.scores(benchmark).values() if m["accuracy"]["unseen"]]
+            rows = [metrics["accuracy"] for metrics in run.scores(benchmark).values() if "accuracy" in metrics]
+            values = [row["value"] for row in rows if row["unseen"]]
             if values:
                 means.append(sum(values) / len(values))
         return means

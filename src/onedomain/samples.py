@@ -20,6 +20,7 @@ FOLDERS = ("augmented", "augmented-1")  # of an ensemble the first network's: th
 PAIRS = 40  # images that are kept beside their originals
 EMBEDDED = 200  # images whose embedding is kept
 BATCH = 100  # images that are embedded at once: a matter of memory alone
+COLUMNS, GAP = 8, 2  # of a mosaic: images in a row, and white pixels between them
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,30 @@ def read_samples(folder: Path) -> list[AugmentedSample]:
         except TypeError as error:
             raise not_ours(path, error) from None
     return samples
+
+
+def mosaic(sample: AugmentedSample) -> ByteArray:
+    """Two rows of images on white: originals, and below each what became of it. Of as many classes as there is room."""
+    chosen = _chosen(sample)
+    _, height, width, channels = sample.images.shape
+    pixels = np.full((2 * height + GAP, COLUMNS * (width + GAP) - GAP, channels), 255, np.uint8)
+    for column, place in enumerate(chosen):
+        left = column * (width + GAP)
+        pixels[:height, left : left + width] = sample.originals[place]
+        pixels[height + GAP :, left : left + width] = sample.images[place]
+    return pixels if channels in (1, 3) else pixels.mean(2, keepdims=True).astype(np.uint8)
+
+
+def _chosen(sample: AugmentedSample) -> list[int]:
+    """Images made from the source itself if there are, one of each class before a second of any."""
+    places = np.flatnonzero(sample.origins == 0) if (sample.origins == 0).any() else np.arange(len(sample.images))
+    seen: dict[int, int] = {}
+    turns = []
+    for place in places:
+        label = int(sample.labels[place]) if len(sample.labels) else 0
+        seen[label] = seen.get(label, 0) + 1
+        turns.append((seen[label], label, int(place)))
+    return [place for _, _, place in sorted(turns)[:COLUMNS]]
 
 
 def _numbered(folder: Path, ending: str) -> list[Path]:

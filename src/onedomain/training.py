@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from onedomain.methods.base import Method
 from onedomain.progress import progress
 from onedomain.randomness import deterministic, private_randomness, seed_everything
 from onedomain.snapshots import Snapshots
+from onedomain.tracking import tracking
 
 CHECKPOINT = "checkpoint.pt"
 METRICS = "metrics.jsonl"
@@ -31,7 +32,13 @@ SECONDS_BETWEEN_SAVED_PARTS = 60.0  # of the work that a method does between two
 
 
 def train(
-    method: Method, source: Domain, *, seed: int, folder: Path | None = None, shown: bool = True
+    method: Method,
+    source: Domain,
+    *,
+    seed: int,
+    folder: Path | None = None,
+    shown: bool = True,
+    track: str | None = None,
 ) -> tuple[list[dict[str, Any]], float]:
     """Train until `method.settings.steps`, going on from the folder's checkpoint if there is one.
 
@@ -53,9 +60,14 @@ def train(
         journal = Journal(folder / METRICS if folder else None, start)
         loss: dict[str, float] = {}  # what is shown beside the progress
 
-        with progress(f"train {method.name}", settings.steps, start=start, shown=shown) as update:
+        with (
+            tracking(track, folder, start, journal.rows) as tracker,
+            progress(f"train {method.name}", settings.steps, start=start, shown=shown) as update,
+        ):
+            journal.tell = tracker.row
             for step in range(start, settings.steps):
                 seed_everything(seed, step)
+                prepared = False
                 for part in method.prepare(step):
                     update(step, part.values, f"{part.what} {part.done:.0%}")
                     if part.record is not None:
@@ -66,6 +78,9 @@ def train(
                         keeper.save(step)
                     if stopping:
                         raise interrupted(method, step)
+                    prepared = True
+                if prepared:
+                    tracker.samples(step)
 
                 seed_everything(seed, step)
                 batch = source.batch(indices(step), method.device)
@@ -190,6 +205,7 @@ class Journal:
         self.path = path
         self.pending: list[dict[str, torch.Tensor]] = []
         self.rows: list[dict[str, Any]] = []
+        self.tell: Callable[[dict[str, Any]], None] = lambda row: None  # of every further row
         if path is not None:
             # A killed run has logged steps after its last checkpoint; they will be done and logged again.
             self.rows = [row for row in read_json_lines(path, "step") if row["step"] <= start]
@@ -221,6 +237,7 @@ class Journal:
 
     def _append(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
+        self.tell(row)
         if self.path is not None:
             with os_errors_are_user_errors(self.path), self.path.open("a", encoding="utf-8") as file:
                 file.write(to_json_lines([row]))

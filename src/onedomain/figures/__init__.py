@@ -123,11 +123,17 @@ KINDS = (
 )
 
 
-def figures_for(runs: Sequence[RunRecords], benchmark: str) -> Figures:
-    """All figures that these runs have records for, on the domains of one benchmark (`own` for one's own images)."""
+def figures_for(
+    runs: Sequence[RunRecords], benchmark: str, tell: Callable[[str, float], None] = lambda name, done: None
+) -> Figures:
+    """All figures that these runs have records for, on the domains of one benchmark (`own` for one's own images).
+
+    `tell` is told the name of each figure before it is drawn, and how much is done, from 0 to 1.
+    """
     figures = Figures()
     groups = group_runs(runs)
-    for kind in KINDS:
+    for place, kind in enumerate(KINDS):
+        tell(kind.name, place / len(KINDS))
         if not kind.for_each:
             _draw(kind, runs, benchmark, figures)
             continue

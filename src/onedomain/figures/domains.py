@@ -69,10 +69,11 @@ def accuracy_and_uncertainty(runs: Sequence[RunRecords], benchmark: str) -> Figu
     figure, shown = panels(len(groups), height=2.3, columns=1 if len(groups) == 1 else 2, extra=0.3, sharey=True)
     for group, axes in zip(groups, shown, strict=True):
         _scatter(axes, group, benchmark)
-    for group, axes in zip(groups, shown, strict=True):  # when all have the same scale
-        _name_points(axes, _worth_a_name(_points(group, benchmark)))
     figure.supxlabel("domain score: how unlike the source the images look to the model", fontsize=9)
     figure.supylabel("accuracy", fontsize=9)
+    figure.draw_without_rendering()  # names are placed when it is known where their points are
+    for group, axes in zip(groups, shown, strict=True):
+        _name_points(axes, _worth_a_name(_points(group, benchmark)), 72.0 / figure.dpi)
     return figure
 
 
@@ -84,9 +85,10 @@ def _scatter(axes: Axes, group: Group, benchmark: str) -> None:
         if chosen:
             axes.plot(*zip(*chosen, strict=True), marker, color=colour, markeredgecolor="black", markeredgewidth=0.6)
     title = wrapped(group.label)
-    scores, accuracies = zip(*(points[domain] for domain in points if unseen[domain]), strict=True)
-    if len(set(scores)) > 2 and len(set(accuracies)) > 1:
-        title += f"\nrank correlation {spearmanr(scores, [1 - each for each in accuracies]).statistic:.2f}"
+    scores = [points[domain][0] for domain in points if unseen[domain]]
+    errors = [1 - points[domain][1] for domain in points if unseen[domain]]
+    if len(scores) > 2 and len(set(scores)) > 1 and len(set(errors)) > 1:
+        title += f"\nrank correlation {spearmanr(scores, errors).statistic:.2f}"
     axes.set_title(title)
     axes.margins(0.12, 0.15)
     axes.yaxis.set_major_formatter(percent)
@@ -100,14 +102,8 @@ def _worth_a_name(points: Points) -> Points:
     return {domain: points[domain] for domain in (*by_accuracy[:3], by_accuracy[-1])}
 
 
-def _name_points(axes: Axes, points: Points) -> None:
+def _name_points(axes: Axes, points: Points, to_points: float) -> None:
     """Write each name beside its point, on the side where it covers least."""
-    axes.autoscale_view()
-    figure = axes.get_figure(root=True)
-    if figure is None:
-        raise RuntimeError("axes without a figure")
-    figure.draw_without_rendering()
-    to_points = 72.0 / figure.dpi
     places = {domain: axes.transData.transform(point) * to_points for domain, point in points.items()}
     frame = axes.get_window_extent().transformed(Affine2D().scale(to_points))
     taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in places.values()]

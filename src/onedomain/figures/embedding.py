@@ -51,8 +51,8 @@ def domains(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     shown = [found for group in _in_order(group_runs(runs)) if (found := _embedded(group, benchmark))][:MOST_PANELS]
     if not shown:
         raise Missing(
-            "no embeddings were kept: the network's embedding layer is not named, or the runs were scored before "
-            f"answers were kept; score them again: {runs[0].evaluate_command(benchmark)}"
+            "needs embeddings of the source and of unseen domains: a network whose embedding layer is named, scored on "
+            f"both since answers are kept: {runs[0].evaluate_command(benchmark)}"
         )
     figure, axes = panels(len(shown), height=2.9, columns=1 if len(shown) == 1 else 2, extra=0.4)
     for found, panel in zip(shown, axes, strict=True):
@@ -111,11 +111,15 @@ def core(points: FloatArray) -> FloatArray:
 
 
 def project(kinds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """All embeddings together in two dimensions by t-SNE, the same each time."""
+    """All embeddings together in two dimensions by t-SNE, the same each time; all in one place if they are equal."""
     every = np.concatenate([vectors.astype(np.float32) for vectors in kinds.values()])
-    spread = float(every.std()) or 1.0  # t-SNE's start does not depend on the scale, its stopping does
-    perplexity = min(30.0, (len(every) - 1) / 3)
-    flat = TSNE(init="pca", random_state=0, perplexity=perplexity).fit_transform((every - every.mean(0)) / spread)
+    every -= every.mean(0)
+    spread = float(every.std())
+    flat = np.zeros((len(every), 2))
+    if spread > 0:
+        every = np.pad(every / spread, ((0, 0), (0, max(0, 2 - every.shape[1]))))
+        perplexity = min(30.0, (len(every) - 1) / 3)
+        flat = TSNE(init="pca", random_state=0, perplexity=perplexity).fit_transform(every)
     ends = np.cumsum([len(vectors) for vectors in kinds.values()])[:-1]
     return dict(zip(kinds, np.split(flat, ends), strict=True))
 

@@ -69,8 +69,8 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
                 axes.imshow(maps[number], cmap="gray_r", vmin=low, vmax=high, interpolation="none")
             if number == 0:
                 title = f"{_title(group)}: |e| from {low:.2f} (white) to {high:.2f} (black)\nstep"
-                above = {"xytext": (0, 5), "textcoords": "offset points", "xycoords": "axes fraction"}
-                row[0].annotate(title, (0, 1), **above).set_in_layout(False)  # it would widen its column
+                above = row[0].annotate(title, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points")
+                above.set_in_layout(False)  # it would widen its column
                 for axes, moment in zip(row[1:], moments, strict=False):
                     axes.set_title(f"\n{moment.step}")
     return figure

@@ -132,21 +132,30 @@ def percent(value: float, _place: float = 0) -> str:
     return f"{100 * value:.4g}%"
 
 
+def _settle(figure: Figure) -> None:
+    """Let the layout find its place once: it would move a little with every drawing."""
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+
+
 @styled
 def svg(figure: Figure) -> str:
     """The figure as an `<svg>` element to put into a page: the same figure always gives the same text."""
+    _settle(figure)
     mpl.rcParams["svg.hashsalt"] = f"onedomain {figure.get_label()}"  # figures of one page share no ids
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     content = text.getvalue()
     content = content[content.index("<svg") :]
     content = re.sub(r"<metadata>.*?</metadata>\s*", "", content, flags=re.DOTALL)
-    return re.sub(r'<g id="[a-z]+[a-z.]*_\d+">', "<g>", content)  # matplotlib's counters would clash in a page
+    return re.sub(r'<g id="[\w.]+_\d+"', "<g", content)  # matplotlib's counters would clash in a page
 
 
 @styled
 def png(figure: Figure) -> bytes:
     """The figure as a PNG file's content."""
+    _settle(figure)
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=PNG_DPI, metadata={"Software": "onedomain"})
     return content.getvalue()
