@@ -14,7 +14,8 @@ from onedomain.errors import UserError
 from onedomain.files import make_folder, write_atomically
 from onedomain.records import RunRecords, read_runs
 from onedomain.report.picture import FRAME, SHOWN
-from onedomain.report.sections import run_details, section
+from onedomain.report.runs import run_details
+from onedomain.report.sections import section
 
 DOCTYPE = b"<!doctype html>"
 
