@@ -50,8 +50,10 @@ def render(runs: Sequence[RunRecords]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    benchmarks = list(dict.fromkeys(benchmark for run in runs for benchmark in run.benchmarks))
-    sections = [section(runs, benchmark, f"part-{number}") for number, benchmark in enumerate(benchmarks, start=1)]
+    scored = (benchmark for run in runs for benchmark in run.benchmarks if run.scores(benchmark))
+    sections = [
+        section(runs, benchmark, f"part-{number}") for number, benchmark in enumerate(dict.fromkeys(scored), start=1)
+    ]
     script = _package_file("page.js")
     now = datetime.datetime.now(datetime.timezone.utc)
     return environment.get_template("page.html").render(
