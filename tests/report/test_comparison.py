@@ -66,7 +66,12 @@ def test_other_images_of_the_same_name_do_not_compare():
     rows = [{**row, "data": "another"} if row["domain"] == "b" else row for row in other.results]
     comparison = compare([made_run({"a": 0.4, "b": 0.4}, "erm"), replace(other, results=rows)], "bench")
     assert comparison.compared == ["a"]
-    assert "different images" in accuracy_table(comparison).columns[2].note
+    table = accuracy_table(comparison)
+    assert "different images" in table.columns[2].note
+    assert {row.title: [cell.mark for cell in row.cells] for row in table.rows} == {
+        "SDG": ["best", "best", ""],
+        "ERM": ["", "", ""],
+    }
     assert "different images" in remarks(comparison)[0]
 
 

@@ -26,8 +26,15 @@ def test_labels_lie_neither_on_each_other_nor_outside():
     for point in panel.points:
         assert point.label_x - LETTER * len(point.domain) >= LEFT
         assert point.label_x <= RIGHT
-        assert TOP - LINE <= point.label_y <= BOTTOM
+        assert TOP <= point.label_y < BOTTOM
         assert point.anchor == "end"
+
+
+def test_labels_of_a_crowd_keep_the_order_of_their_points():
+    values = {"a": 0.26, "b": 0.14, "c": 0.14, "d": 0.07}
+    [panel] = panels(compare([made_run(values, flagged=dict.fromkeys(values, 1.0))], "bench"))
+    heights = {point.domain: point.label_y for point in panel.points}
+    assert heights["a"] < heights["b"] < heights["c"] < heights["d"] < BOTTOM
 
 
 def test_a_long_name_is_cut_in_the_picture_and_whole_beside_it():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from onedomain.commands import DEMO_BENCHMARK
 from onedomain.methods import method_class
@@ -28,6 +29,14 @@ def test_the_command_gives_the_same_settings_again():
     given = parse_assignments([words[place + 1] for place, word in enumerate(words) if word == "--set"])
     given["steps"] = words[words.index("--steps") + 1]
     assert parse_settings(method_class("sdg").Settings, given).model_dump(mode="json") == run.manifest.settings
+
+
+def test_another_device_is_named():
+    run = made_run({"a": 0.5})
+    assert "--device" not in commands_to_repeat(run)[0]
+    environment = run.manifest.environment.model_copy(update={"device": "cuda:1"})
+    elsewhere = replace(run, manifest=run.manifest.model_copy(update={"environment": environment}))
+    assert "--device cuda:1 --threads 1" in commands_to_repeat(elsewhere)[0]
 
 
 def test_other_benchmarks_and_own_folders_are_scored_by_commands_of_their_own():

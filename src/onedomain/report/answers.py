@@ -148,8 +148,9 @@ def _cards(answered: Sequence[tuple[Contender, Outcome]]) -> tuple[Card, ...]:
     first = answered[0][1]
     flagged = [flags(contender.runs[0], outcome) for contender, outcome in answered]
     cards = []
-    for place in choose([outcome.right[outcome.sample[: len(first.sample_images)]] for _, outcome in answered]):
-        image = first.sample[place]
+    sample = first.sample[: len(first.sample_images)]
+    for place in choose([outcome.right[sample] for _, outcome in answered]):
+        image = sample[place]
         pixels = first.sample_images[place]
         cards.append(
             Card(

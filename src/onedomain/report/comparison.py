@@ -70,7 +70,7 @@ class Comparison:
 
     def mark(self, contender: Contender, domain: str | None) -> str:
         """In its column (None: the average) `best`, `close` if chance may explain that it is not, or nothing."""
-        if len(self.contenders) == 1:
+        if len(self.contenders) == 1 or any(each.name == domain and not each.same_images for each in self.columns):
             return ""
         scored = [self.average(each) if domain is None else each.accuracy(domain) for each in self.contenders]
         own = self.average(contender) if domain is None else contender.accuracy(domain)
@@ -99,7 +99,7 @@ def average_over(contender: Contender, domains: Sequence[str]) -> Estimate | Non
 
 def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
     """All runs that were scored on the benchmark."""
-    chosen = [run for run in runs if benchmark in run.benchmarks]
+    chosen = [run for run in runs if run.scores(benchmark)]
     for run in chosen:
         refuse_old_records(run, benchmark)
     comparison = Comparison(benchmark, _columns(chosen, benchmark), tuple(contenders_of(chosen, benchmark)))

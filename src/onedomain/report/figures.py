@@ -33,8 +33,8 @@ def figures(runs: Sequence[RunRecords], benchmark: str) -> tuple[list[Shown], li
 def _shown(drawn: Drawn) -> Shown:
     width, height = (round(PIXELS * side) for side in drawn.figure.get_size_inches())
     with warnings.catch_warnings():
-        # Matplotlib measures letters with a font that lacks some; the browser draws them with one that has them.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        # Of letters that its font lacks, which the browser has, and of room: nothing that the reader can change.
+        warnings.simplefilter("ignore", UserWarning)
         text = svg(drawn.figure)
     source = f"data:image/svg+xml;base64,{base64.b64encode(text.encode()).decode()}"
     return Shown(drawn.title, drawn.explanation, source, width, height)

@@ -14,7 +14,8 @@ from onedomain.errors import UserError
 from onedomain.files import make_folder, write_atomically
 from onedomain.records import RunRecords, read_runs
 from onedomain.report.picture import FRAME, SHOWN
-from onedomain.report.sections import run_details, section
+from onedomain.report.runs import run_details
+from onedomain.report.sections import section
 
 DOCTYPE = b"<!doctype html>"
 
@@ -49,8 +50,10 @@ def render(runs: Sequence[RunRecords]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    benchmarks = list(dict.fromkeys(benchmark for run in runs for benchmark in run.benchmarks))
-    sections = [section(runs, benchmark, f"part-{number}") for number, benchmark in enumerate(benchmarks, start=1)]
+    scored = (benchmark for run in runs for benchmark in run.benchmarks if run.scores(benchmark))
+    sections = [
+        section(runs, benchmark, f"part-{number}") for number, benchmark in enumerate(dict.fromkeys(scored), start=1)
+    ]
     script = _package_file("page.js")
     now = datetime.datetime.now(datetime.timezone.utc)
     return environment.get_template("page.html").render(

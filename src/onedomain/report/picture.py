@@ -11,7 +11,7 @@ from onedomain.report.contenders import Contender, is_baseline
 LEFT, RIGHT, TOP, BOTTOM = 36, 350, 7, 118  # of the square from 0 to 100%, in the panel's own units
 LINE = 12.5  # height of a label
 LETTER = 6.6  # width, rather too large, of a letter of a label
-RADIUS = 4.2  # of a point
+RADIUS = 4  # of a point
 GAP = 7.0  # between a point and its label
 LONGEST_LABEL = 24  # letters
 SHOWN = 3  # panels in sight; the others are folded away
@@ -98,29 +98,41 @@ def _points(comparison: Comparison, contender: Contender) -> list[Point]:
 
 
 def place_labels(points: Sequence[Point]) -> list[Point]:
-    """Each label beside its point, on the side with room, moved down until it lies on no other label and no point."""
+    """Each label beside its point, on the side with room; labels keep the order of their points, none on another."""
     placed: list[Point] = []
     for point in sorted(points, key=lambda each: each.y):
         width = LETTER * len(point.label)
         to_the_left = point.x + GAP + width > RIGHT + 4
         x = point.x - GAP if to_the_left else point.x + GAP
-        y = point.y
+        label = replace(point, label_x=x, label_y=point.y, anchor="end" if to_the_left else "start")
         others = [other for other in points if other is not point]
-        left = x - width if to_the_left else x
-        while any(_on_label(left, y, width, each) for each in placed) or any(
-            _on_point(left, y, width, each) for each in others
-        ):
-            y += 1.0
-        placed.append(replace(point, label_x=x, label_y=y, anchor="end" if to_the_left else "start"))
-    too_low = max(0.0, max(each.label_y for each in placed) - BOTTOM)
-    return [replace(each, label_y=each.label_y - too_low) for each in placed]
+        while any(_on_label(label, each) for each in placed) or any(_on_point(label, each) for each in others):
+            label = replace(label, label_y=label.label_y + 1)
+        placed.append(label)
+    for place in reversed(range(len(placed))):  # what was pushed below the axis pushes those above it up again
+        below = [each.label_y - LINE for each in placed[place + 1 :] if _beside(placed[place], each)]
+        lowest = min([BOTTOM - RADIUS, *below])
+        placed[place] = replace(placed[place], label_y=min(placed[place].label_y, lowest))
+    return placed
 
 
-def _on_label(left: float, y: float, width: float, other: Point) -> bool:
-    other_width = LETTER * len(other.label)
-    other_left = other.label_x - other_width if other.anchor == "end" else other.label_x
-    return abs(y - other.label_y) < LINE and left < other_left + other_width and other_left < left + width
+def _span(label: Point) -> tuple[float, float]:
+    width = LETTER * len(label.label)
+    left = label.label_x - width if label.anchor == "end" else label.label_x
+    return left, left + width
 
 
-def _on_point(left: float, y: float, width: float, other: Point) -> bool:
-    return abs(y - other.y) < LINE / 2 + RADIUS and left < other.x + RADIUS and other.x - RADIUS < left + width
+def _beside(one: Point, other: Point) -> bool:
+    """Whether their labels would meet if they were at one height."""
+    (left, right), (other_left, other_right) = _span(one), _span(other)
+    return left < other_right and other_left < right
+
+
+def _on_label(one: Point, other: Point) -> bool:
+    return abs(one.label_y - other.label_y) < LINE and _beside(one, other)
+
+
+def _on_point(label: Point, point: Point) -> bool:
+    left, right = _span(label)
+    near = abs(label.label_y - point.y) < LINE / 2 + RADIUS
+    return near and left < point.x + RADIUS and point.x - RADIUS < right

@@ -28,6 +28,7 @@ def commands_to_repeat(run: RunRecords) -> list[str]:
     words += ["--steps", str(settings.pop("steps"))] if "steps" in settings else []
     for name, value in settings.items():
         words += ["--set", f"{name}={setting_text(value)}"]
+    words += [] if manifest.environment.device == "cpu" else ["--device", manifest.environment.device]
     words += ["--threads", str(manifest.environment.threads), "--out", out]
     lines = [shlex.join(words)]
     for benchmark in run.benchmarks:

@@ -45,7 +45,7 @@ def training_table(comparison: Comparison, identity: str) -> Table:
         source = first.source
         shape = "×".join(map(str, source.image_shape))
         benchmark = f" of {first.benchmark}" if first.benchmark else ""
-        devices = sorted({_device(run.manifest.environment) for run in contender.runs})
+        devices = sorted({device(run.manifest.environment) for run in contender.runs})
         rows.append(
             [
                 Cell(contender.title, contender.title),
@@ -63,7 +63,7 @@ def training_table(comparison: Comparison, identity: str) -> Table:
     return Table(f"{identity}-trained", "Training never saw the unseen domains", heads, rows)
 
 
-def _device(environment: Environment) -> str:
+def device(environment: Environment) -> str:
     threads = environment.threads
     return f"{environment.device}, {threads} {'thread' if threads == 1 else 'threads'}"
 
