@@ -10,7 +10,8 @@ from bench.timing import compare
 from onedomain.data.domain import Domain
 from onedomain.methods.erm import ERM
 from onedomain.networks import build_network
-from onedomain.training import ShuffledBatches, seed_everything
+from onedomain.randomness import seed_everything
+from onedomain.training import ShuffledBatches
 
 BATCH = 32
 

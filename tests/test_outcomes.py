@@ -7,10 +7,11 @@ from safetensors.numpy import load_file
 from torch import nn
 
 import onedomain as od
+from onedomain.arrays import as_bytes
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.evaluation import score
-from onedomain.outcomes import Gathering, as_bytes, file_name, load_outcome, read_outcomes
+from onedomain.outcomes import Gathering, file_name, load_outcome, read_outcomes
 from onedomain.uncertainty import Calibration, Predictive
 from tests.conftest import TinyNet, make_tiny
 from tests.test_evaluation import LABELS, LOGITS, look_up, numbered
@@ -84,6 +85,31 @@ def test_labels_of_pixels_are_kept_as_means_over_an_image():
     assert outcome.sample_probabilities.shape == (2, 3)
 
 
+def test_of_a_few_images_every_pixel_is_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, (9, 4, 6))
+    labels[labels == 3] = 255
+    images = rng.integers(0, 256, (9, 4, 6, 3), dtype=np.uint8)
+    images[:, 0, 0, 0] = np.arange(9)
+    logits = torch.from_numpy(rng.normal(size=(9, 3, 4, 6)))
+    domain = Domain("dense", "test", images, labels, ("a", "b", "c"), void=255)
+
+    def say(batch):
+        return Predictive([logits[(batch[:, 0, 0, 0] * 255).round().long()].softmax(1)])
+
+    gathering = Gathering(domain, unseen=True)
+    score(say, domain, batch_size=4, gathering=gathering)
+    outcome = load_outcome(gathering.outcome().save(tmp_path, "b"))
+    shown = outcome.sample[:6]
+    assert outcome.void == 255
+    assert np.array_equal(outcome.mask_images, images[shown])
+    assert np.array_equal(outcome.mask_truth, labels[shown])
+    assert np.array_equal(outcome.mask_predicted, logits.argmax(1).numpy()[shown])
+    entropy = Predictive([logits.softmax(1)]).entropy.numpy()
+    assert np.allclose(outcome.mask_uncertainty, entropy[shown], atol=1e-3)
+    assert gathering.outcome().mask_images.shape == (6, 4, 6, 3)
+
+
 @pytest.fixture
 def run(tiny, tmp_path):
     torch.manual_seed(0)
@@ -143,5 +169,5 @@ def test_names_become_files_that_stay_apart():
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\x02\x00\x00\x00\x00\x00\x00\x00{}"])
 def test_a_file_of_something_else_is_refused(tmp_path, content):
     (tmp_path / "x.safetensors").write_bytes(content)
-    with pytest.raises(UserError, match="x.safetensors: is no file of outcomes"):
+    with pytest.raises(UserError, match="x.safetensors: cannot be understood"):
         load_outcome(tmp_path / "x.safetensors")

@@ -10,6 +10,7 @@ from onedomain.errors import OnedomainError, TrainingDiverged, UserError
 from onedomain.methods import method_class, method_names
 
 if TYPE_CHECKING:
+    from onedomain.adaptation.adapted import Adapted
     from onedomain.data.domain import Domain
     from onedomain.data.frames import frame_folder
     from onedomain.data.own import image_folder
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 # Imported when first asked for, so that `onedomain --help` does not wait for torch.
 _WHERE = {
+    "Adapted": "onedomain.adaptation.adapted",
     "Domain": "onedomain.data.domain",
     "frame_folder": "onedomain.data.frames",
     "image_folder": "onedomain.data.own",
@@ -49,6 +51,7 @@ __all__ = [
     "GUD",
     "MEADA",
     "SDG",
+    "Adapted",
     "AugMix",
     "Domain",
     "Evaluation",

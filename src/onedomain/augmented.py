@@ -13,6 +13,7 @@ from onedomain.data.domain import Batch, Chosen, Domain, IntArray
 from onedomain.errors import UserError
 from onedomain.files import make_folder, os_errors_are_user_errors
 from onedomain.memory import PIXELS_WITH_GRADIENTS, images_at_once
+from onedomain.samples import PAIRS, save_sample
 
 BATCH = 100  # images that are replaced at once, fewer if they are large: each image changes by itself
 
@@ -116,6 +117,15 @@ class AugmentedDomain:
             self.images.flush()
         self.done = stop
 
+    def save_sample(self, folder: Path) -> None:
+        """Keep some images beside what they were made from; which are chosen is random already."""
+        chosen = self.chosen[:PAIRS]
+        made = self.as_domain()
+        originals, images = self.pool.batch(chosen).images, made.batch(np.arange(len(chosen))).images
+        origins = np.searchsorted(self.pool.starts, chosen, side="right") - 1
+        value_range = self.pool.domains[0].value_range
+        save_sample(folder, self.name, originals, images, made.labels, origins, value_range)
+
     def as_domain(self) -> Domain:
         source = self.pool.domains[0]
         labels = Chosen(PoolLabels(self.pool), self.chosen) if source.dense else self.pool.labels(self.chosen)
@@ -147,6 +157,8 @@ class Augmentation:
         while not self.making.complete:
             self.making.extend(change(self.making.next_batch(at_once, device)))
             yield self.making.done / len(self.making.chosen)
+        if self.folder is not None:
+            self.making.save_sample(self.folder)
         self.domains.append(self.making.as_domain())
         self.making = None
 

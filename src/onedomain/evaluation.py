@@ -212,10 +212,18 @@ def area_under_risk_coverage(right: BoolArray, doubt: FloatArray) -> float:
     >>> round(area_under_risk_coverage(np.array([True, True, False]), np.array([0.1, 0.2, 0.9])), 4)
     0.1111
     """
+    return float(risk_over_coverage(1.0 - right, doubt).mean())
+
+
+def risk_over_coverage(errors: FloatArray, doubt: FloatArray) -> FloatArray:
+    """For n = 1 … N, the mean error among the n least doubtful answers; equally doubtful ones share theirs.
+
+    >>> risk_over_coverage(np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.1, 0.5, 0.5, 0.9])).round(2).tolist()
+    [0.0, 0.25, 0.33, 0.5]
+    """
     _, group, size = np.unique(doubt, return_inverse=True, return_counts=True)
-    shared = np.bincount(group, weights=~right) / size  # the order inside a tie says nothing
-    errors = np.cumsum(shared[np.sort(group)])
-    return float((errors / np.arange(1, len(right) + 1)).mean())
+    shared = np.bincount(group, weights=errors) / size  # the order inside a tie says nothing
+    return np.cumsum(shared[np.sort(group)]) / np.arange(1, len(errors) + 1)
 
 
 def batches_in_order(domain: Domain, batch_size: int, device: torch.device | str) -> Iterator[Batch]:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from onedomain.adaptation import adaptation_class
 from onedomain.checkpoint import load_checkpoint, load_weights
 from onedomain.data.domain import Domain
 from onedomain.data.own import as_domain, renamed
@@ -20,11 +21,13 @@ from onedomain.errors import UserError
 from onedomain.files import read_json_lines, remove_leftovers
 from onedomain.manifest import (
     MANIFEST,
+    Manifest,
     begin_folder,
     describe_run,
     read_manifest,
     refuse_changes,
     refuse_used_folder,
+    resume_command,
     warn_of_other_environment,
 )
 from onedomain.memory import images_at_once
@@ -32,8 +35,10 @@ from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
 from onedomain.networks.pretrained import file_digest, load_pretrained
+from onedomain.randomness import private_randomness, seed_everything
 from onedomain.run import AUXILIARY, CALIBRATION, WEIGHTS, Run
-from onedomain.training import CHECKPOINT, METRICS, private_randomness, seed_everything, train
+from onedomain.tracking import check_tracker
+from onedomain.training import CHECKPOINT, METRICS, train
 from onedomain.uncertainty import MOST_IMAGES, Calibration, Predictive, calibrate
 
 SET_ASIDE = 0.05  # share of the source that is held out when no held-out images are given
@@ -56,6 +61,7 @@ def fit(
     held_out: Any = None,
     weights: str | Path | None = None,
     progress: bool = True,
+    track: str | None = None,
 ) -> Run:
     """Train `method` on `source` alone.
 
@@ -68,16 +74,19 @@ def fit(
     `held_out` are further images of the source domain: never trained on, they tell how the source scores that
     training has not seen, so that `out_of_domain` of a prediction means something. Without them 5% of the source (of
     400 images or more, at most 1,000 of them) are set aside for that.
+
+    `track="tensorboard"` logs scalars and augmented images while training, into the run folder.
     """
+    check_tracker(track, out is not None)
     method = method_class(method)() if isinstance(method, str) else method
     if not isinstance(method, Method):
         raise UserError("method", f"got a {type(method).__name__}", "a method's name, or an object such as od.ERM()")
     # A new object: the one given may be used for other runs, before and after.
     method = type(method)(**{**method.settings.model_dump(), **({} if steps is None else {"steps": steps})})
-    seed = _checked_seed(seed)
+    seed = checked_seed(seed)
     domain = as_domain(source)
     if held_out is None:
-        domain, kept = _set_aside(domain, seed)
+        domain, kept = set_aside(domain, seed)
     else:
         kept = renamed(as_domain(held_out, "held out", "held out", domain.classes), "held out")
         if kept.image_shape != domain.image_shape:
@@ -102,26 +111,31 @@ def fit(
     with private_randomness():
         seed_everything(seed, step=-1)  # a dataset may be random, and must look the same when the run is resumed
         named.check_fits(domain, where, method.settings.batch_size, method.needs_embedding)
-        method.build(_blank(domain.image_shape, where))
+        method.build(blank(domain.image_shape, where))
         manifest = describe_run(method, domain, seed, benchmark, where, started_from)
     if folder is not None:
-        if resume and (folder / MANIFEST).exists():
-            before = read_manifest(folder)
-            remove_leftovers(folder)
-            refuse_changes(before, manifest)
-            warn_of_other_environment(before, manifest)
-            manifest = before
-        else:
-            refuse_used_folder(folder)
-            begin_folder(folder, manifest)
-    history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress)
-    run = Run(method, manifest, history, seconds, folder, _calibrated(method, domain, kept))
+        manifest = begin_or_resume(folder, method, manifest, resume)
+    history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress, track=track)
+    run = Run(method, manifest, history, seconds, folder, calibrated(method, domain, kept))
     if folder is not None:
         run.save_model(folder)
     return run
 
 
-def _set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
+def begin_or_resume(folder: Path, method: Method, manifest: Manifest, resume: bool) -> Manifest:
+    """Make a new run folder, or check that the one there is of this very run; what it says then."""
+    if not (resume and (folder / MANIFEST).exists()):
+        refuse_used_folder(folder)
+        begin_folder(folder, manifest)
+        return manifest
+    before = read_manifest(folder)
+    remove_leftovers(folder)
+    refuse_changes(before, manifest, type(method.settings).model_construct().model_dump(mode="json"))
+    warn_of_other_environment(before, manifest)
+    return before
+
+
+def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
     """The source without some of its images, chosen by seed, and these: to calibrate on, never to train on."""
     count = min(MOST_SET_ASIDE, int(SET_ASIDE * len(domain)))
     if len(domain) < FEWEST_TO_SET_ASIDE:
@@ -133,7 +147,9 @@ def _set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
     return domain.subset(trained), domain.subset(kept, "held out")
 
 
-def _calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
+def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
+    """How the source scores with this network: what `out_of_domain` of its predictions rests on."""
+
     def said(domain: Domain, draws: int | None) -> Iterator[Predictive]:
         # From all over the domain: folders are sorted by class.
         some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
@@ -148,10 +164,11 @@ def _calibrated(method: Method, source: Domain, held_out: Domain | None) -> Cali
         return calibrate(lambda: said(source, 0), lambda draws: said(held_out or source, draws), held_out is not None)
 
 
-def _blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:
+def blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:
+    """Some images of a shape, always the same: to see what a network makes of it."""
     height, width, channels = image_shape
-    blank = torch.rand(3, channels, height, width, generator=torch.Generator().manual_seed(0))
-    return blank.to(device).contiguous(memory_format=torch.channels_last)
+    noise = torch.rand(3, channels, height, width, generator=torch.Generator().manual_seed(0))
+    return noise.to(device).contiguous(memory_format=torch.channels_last)
 
 
 def load(
@@ -165,7 +182,7 @@ def load(
     path = Path(folder)
     manifest = read_manifest(path)
     if not (path / WEIGHTS).exists():
-        raise UserError(str(path), "this run has not finished", "a finished run; go on with onedomain train --resume")
+        raise UserError(str(path), "this run has not finished", f"a finished run: {resume_command(manifest, path)}")
     spec = manifest.network
     if spec.name is None:
         if network is None:
@@ -177,10 +194,10 @@ def load(
         named = replace(named, embedding=spec.embedding, perturb=spec.perturb)
     where = pick_device(device)
     _load_into(named.module, path / WEIGHTS)
-    configured = (method or method_class(manifest.method))(**manifest.settings)
+    configured = (method or _class_of(manifest))(**manifest.settings)
     configured.attach(named, where, manifest.seed, path)
     with private_randomness():
-        configured.build(_blank(manifest.source.image_shape, where))
+        configured.build(blank(manifest.source.image_shape, where))
     if configured.auxiliary is not None:
         _load_into(configured.auxiliary, path / AUXILIARY)
     history = read_json_lines(path / METRICS, "step")
@@ -189,6 +206,14 @@ def load(
     if (path / CALIBRATION).exists():
         calibration = Calibration(**load_checkpoint(path / CALIBRATION, where))
     return Run(configured, manifest, history, seconds, path, calibration)
+
+
+def _class_of(manifest: Manifest) -> type[Method]:
+    """The method whose network answers: what the run was trained with, unless an adaptation started from scratch."""
+    for info in manifest.adaptations:
+        if info.from_scratch:
+            return adaptation_class(info.method)
+    return method_class(manifest.method)
 
 
 def _load_into(module: nn.Module, path: Path) -> None:
@@ -216,7 +241,7 @@ def pick_device(device: str | torch.device | None) -> torch.device:
     return chosen
 
 
-def _checked_seed(seed: int) -> int:
+def checked_seed(seed: int) -> int:
     try:
         number = operator.index(seed)
     except TypeError:

@@ -12,7 +12,7 @@ import numpy as np
 
 from onedomain.data import camvid, synthia
 from onedomain.data.formats import decoding
-from onedomain.data.own import decode_image
+from onedomain.data.image_files import decode_image
 from onedomain.errors import UserError
 from onedomain.files import make_folder, write_atomically
 from onedomain.run import Run

@@ -1,40 +1,32 @@
 """What a run answered, image by image, kept beside its records: figures and reports need neither data nor model.
 
 One file a domain, `outcomes/<benchmark>/<domain>.safetensors` in the run folder, readable by any tool: plain tensors,
-and what they are of as JSON under the key `outcome` of the file's metadata.
+and what they are of as JSON in the file's header.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
+from onedomain.arrays import SUFFIX, ByteArray, FloatArray, as_bytes, as_vectors, load_arrays, not_ours, save_arrays
 from onedomain.data.domain import Batch, Domain, IntArray
-from onedomain.errors import UserError
-from onedomain.files import make_folder, write_atomically
 from onedomain.uncertainty import Predictive
 
 OUTCOMES = "outcomes"
 OWN = "own"  # stands for a benchmark where a user's own images were scored
 SAMPLE = 200  # images of a domain whose embedding and probabilities are kept
 SAMPLE_IMAGES = 40  # of these, how many are kept themselves
-LONGEST_SIDE = 96  # of an image that is kept; larger ones are averaged down
-MOST_FEATURES = 4096  # of an embedding; of larger ones, which are maps, the mean over their places is kept
+SAMPLE_MASKS = 6  # of these, how many are kept with a class for each pixel, where pixels have labels
+LONGEST_MASK = 512  # of their sides: larger ones are thinned out
 
-FloatArray = np.ndarray[Any, np.dtype[np.floating[Any]]]
-ByteArray = np.ndarray[Any, np.dtype[np.uint8]]
-
-_TEXTS = ("domain", "split", "unseen", "count", "classes", "note", "fingerprint", "benchmark", "value_range")
+_TEXTS = ("domain", "split", "unseen", "count", "classes", "note", "fingerprint", "benchmark", "value_range", "void")
+MASKS = ("mask_images", "mask_truth", "mask_predicted", "mask_uncertainty")
 _ARRAYS = (
     "labels",
     "predicted",
@@ -47,6 +39,7 @@ _ARRAYS = (
     "sample_probabilities",
     "sample_embedding",
     "sample_images",
+    *MASKS,
 )
 
 
@@ -62,7 +55,9 @@ class Outcome:
 
     Where pixels have labels, a number for each would be too large: `labels` and `predicted` are None, `shares_right` is
     the share of an image's pixels that are right, the other values are means over its pixels; void ones do not count,
-    and an image of nothing else has NaN.
+    and an image of nothing else has NaN. Of the first images of the sample there are pictures of their own size: bytes
+    (`mask_images`), true and predicted classes (n, H, W), and the entropy of each pixel in nats; `void` is the class
+    that never counts.
     """
 
     domain: str
@@ -85,6 +80,11 @@ class Outcome:
     shares_right: FloatArray | None = field(default=None, repr=False)
     domain_score: FloatArray | None = field(default=None, repr=False)
     sample_embedding: FloatArray | None = field(default=None, repr=False)
+    void: int | None = None
+    mask_images: ByteArray | None = field(default=None, repr=False)
+    mask_truth: IntArray | None = field(default=None, repr=False)
+    mask_predicted: IntArray | None = field(default=None, repr=False)
+    mask_uncertainty: FloatArray | None = field(default=None, repr=False)
 
     @property
     def dense(self) -> bool:
@@ -100,36 +100,30 @@ class Outcome:
 
     def save(self, folder: Path, benchmark: str | None) -> Path:
         """Write the file into a run folder, whole or not at all."""
-        path = folder / OUTCOMES / file_name(benchmark or OWN) / f"{file_name(self.domain)}.safetensors"
+        path = folder / OUTCOMES / file_name(benchmark or OWN) / f"{file_name(self.domain)}{SUFFIX}"
         texts = {name: getattr(self, name) for name in _TEXTS} | {"benchmark": benchmark}
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
         for name in arrays.keys() & {"labels", "predicted"}:
             arrays[name] = arrays[name].astype(np.min_scalar_type(len(self.classes)))
-        make_folder(path.parent)
-        write_atomically(path, save(arrays, metadata={"outcome": json.dumps(texts)}))
+        save_arrays(path, texts, arrays)
         return path
 
 
 def load_outcome(path: Path) -> Outcome:
     """What `Outcome.save` wrote; refuses anything else."""
+    texts, arrays = load_arrays(path)
+    for name in arrays.keys() & {"labels", "predicted"}:
+        arrays[name] = arrays[name].astype(np.int64)
     try:
-        with safe_open(path, framework="numpy") as file:
-            texts = json.loads((file.metadata() or {})["outcome"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        for name in arrays.keys() & {"labels", "predicted"}:
-            arrays[name] = arrays[name].astype(np.int64)
         texts |= {name: tuple(texts[name]) for name in ("classes", "value_range")}
         return Outcome(**texts, **arrays)
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
-        raise UserError(
-            str(path), f"is no file of outcomes ({reason})", "what onedomain evaluate writes; score the run again"
-        ) from None
+    except (KeyError, TypeError) as error:
+        raise not_ours(path, error) from None
 
 
 def read_outcomes(folder: Path, benchmark: str) -> dict[str, Outcome]:
     """All outcomes in a run folder of one benchmark (`own` for images of the user's own), by their domains' names."""
-    files = sorted((folder / OUTCOMES / file_name(benchmark)).glob("*.safetensors"))
+    files = sorted((folder / OUTCOMES / file_name(benchmark)).glob(f"*{SUFFIX}"))
     outcomes = [load_outcome(path) for path in files]
     return {outcome.domain: outcome for outcome in outcomes}
 
@@ -188,22 +182,36 @@ class Gathering:
         probabilities = (
             said.probabilities[chosen].flatten(2).mean(2) if self.domain.dense else said.probabilities[chosen]
         )
-        taken = {"sample_probabilities": probabilities.float()}
+        taken: dict[str, np.ndarray] = {"sample_probabilities": probabilities.float().cpu().numpy()}
         if said.embedding is not None:
             taken["sample_embedding"] = as_vectors(said.embedding[chosen])
-        for name, value in taken.items():
-            self.sampled.setdefault(name, []).append(value.cpu().numpy())
         self.places.append(places)
         pictured = chosen[: int((places < SAMPLE_IMAGES).sum())]  # places rise
         if len(pictured):
-            pixels = as_bytes(batch.images[pictured], self.domain.value_range)
-            self.sampled.setdefault("sample_images", []).append(pixels)
+            taken["sample_images"] = as_bytes(batch.images[pictured], self.domain.value_range)
+        shown = chosen[: int((places < SAMPLE_MASKS).sum())]
+        if self.domain.dense and len(shown):
+            taken |= self._masks(batch, said, shown)
+        for name, values in taken.items():
+            self.sampled.setdefault(name, []).append(values)
+
+    def _masks(self, batch: Batch, said: Predictive, chosen: torch.Tensor) -> dict[str, np.ndarray]:
+        """Pictures of what was said of each pixel; of large images every n-th one, since classes have no mean."""
+        thin = -(-max(batch.images.shape[2:]) // LONGEST_MASK)
+        images = batch.images[chosen][:, :, ::thin, ::thin]
+        return {
+            "mask_images": as_bytes(images, self.domain.value_range, LONGEST_MASK),
+            "mask_truth": batch.labels[chosen][:, ::thin, ::thin].short().cpu().numpy(),
+            "mask_predicted": said.probabilities[chosen].argmax(1)[:, ::thin, ::thin].short().cpu().numpy(),
+            "mask_uncertainty": said.entropy[chosen][:, ::thin, ::thin].half().cpu().numpy(),
+        }
 
     def outcome(self) -> Outcome:
         """All of it, when the last batch was added."""
         columns = {name: np.concatenate(parts) for name, parts in self.columns.items()}
         places = np.concatenate(self.places)
         in_order = {"sample_images": np.argsort(places[places < SAMPLE_IMAGES])}
+        in_order |= dict.fromkeys(MASKS, np.argsort(places[places < SAMPLE_MASKS]))
         for name, parts in self.sampled.items():
             columns[name] = np.concatenate(parts)[in_order.get(name, np.argsort(places))]
         domain = self.domain
@@ -217,6 +225,7 @@ class Gathering:
             fingerprint=domain.fingerprint,
             benchmark=None,
             value_range=domain.value_range,
+            void=domain.void,
             sample=self.sample,
             **columns,
         )
@@ -225,23 +234,3 @@ class Gathering:
 def _mean_of_pixels(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
     """(N, H, W) → (N,): over the pixels that count; NaN where none does."""
     return (values * counted).flatten(1).sum(1) / counted.flatten(1).sum(1)
-
-
-def as_vectors(embedding: torch.Tensor) -> torch.Tensor:
-    """z of each image as one vector of 16-bit floats, (N, D)."""
-    if embedding[0].numel() > MOST_FEATURES and embedding.dim() > 2:
-        embedding = embedding.flatten(2).mean(2)
-    largest = torch.finfo(torch.float16).max
-    return embedding.flatten(1).float().clamp(-largest, largest).half()
-
-
-def as_bytes(images: torch.Tensor, value_range: tuple[float, float]) -> ByteArray:
-    """(N, channels, height, width) as bytes of (N, height, width, channels), what is out of range cut off."""
-    low, high = value_range
-    unit = ((images.float() - low) / max(high - low, 1e-12)).clamp(0, 1)
-    height, width = images.shape[2:]
-    if max(height, width) > LONGEST_SIDE:
-        scale = LONGEST_SIDE / max(height, width)
-        unit = F.interpolate(unit, (max(1, round(height * scale)), max(1, round(width * scale))), mode="area")
-    pixels: ByteArray = (255 * unit).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu().numpy()
-    return pixels

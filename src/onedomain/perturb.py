@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.distributions import Beta
 
+from onedomain.arrays import as_vectors
 from onedomain.errors import UserError
 from onedomain.networks import NamedNetwork
-from onedomain.networks.hooks import probe
+from onedomain.networks.hooks import added, probe, watched
 
 MU_BOUND = 2.0  # released code: μ within ±2, σ up to 1
 BETA_RANGE = (0.5, 2.0)  # released code: of a and b
@@ -31,6 +33,11 @@ class Noise:
     a: Tensor
     b: Tensor
     tau: Tensor
+
+    @property
+    def statistics(self) -> Tensor:
+        """Means of every layer's μ and σ over each channel, (N, F)."""
+        return torch.cat([each.flatten(2).mean(2) if each.dim() > 2 else each for each in (*self.mu, *self.sigma)], 1)
 
     def draw(self, count: int) -> list[Tensor]:
         """Softplus(e), e ~ N(μ, σ), for every layer, drawn `count` times: (count, N, …), with gradients to φ."""
@@ -133,6 +140,35 @@ class Perturbation(nn.Module):
         low, high = BETA_RANGE
         a, b, tau = (low + (high - low) * raw[:, 0], low + (high - low) * raw[:, 1], raw[:, 2])
         return Noise(mu, sigma, a, b, tau)
+
+
+@torch.no_grad()
+def effect_of(noise: Noise, network: NamedNetwork, images: Tensor, pictured: int) -> dict[str, np.ndarray]:
+    """What one draw of the noise does to images, in full (Eq. 10).
+
+    `perturbation` is |e| = |h⁺ − h|, its mean over an image's features, (N, layers); `perturbation_maps` its mean over
+    the channels of the first layer, of the first images, if that layer gives maps; `perturbed_embedding` is z⁺.
+    """
+    offsets = noise.draw(1)
+    in_full = torch.ones(1, 1, len(images), device=images.device)
+    with added(network, offsets, in_full), watched(network) as moved:
+        network(images)
+    means = torch.stack([offset[0].flatten(1).mean(1) for offset in offsets], 1)
+    effect = {"perturbation": means.float().cpu().numpy(), "perturbed_embedding": as_vectors(moved.z)}
+    if offsets[0].dim() == 5:
+        effect["perturbation_maps"] = offsets[0][0, :pictured].mean(1).half().cpu().numpy()
+    return effect
+
+
+def by_fan_in(module: nn.Module, rate: float) -> list[dict[str, Any]]:
+    """Rates that change a layer's output by about as much, whatever the number of its inputs.
+
+    Adam moves every weight alike: the map of φm, with 100,352 inputs, would be at its bounds after a few steps.
+    """
+    return [
+        {"params": [parameter], "lr": rate / (parameter[0].numel() if parameter.dim() > 1 else 1)}
+        for parameter in module.parameters()
+    ]
 
 
 def _twin(layer: nn.Module, before: Tensor, after: Tensor, start: float) -> nn.Module:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import random
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +22,9 @@ from onedomain.errors import Interrupted, TrainingDiverged, UserError
 from onedomain.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
 from onedomain.methods.base import Method
 from onedomain.progress import progress
+from onedomain.randomness import deterministic, private_randomness, seed_everything
+from onedomain.snapshots import Snapshots
+from onedomain.tracking import tracking
 
 CHECKPOINT = "checkpoint.pt"
 METRICS = "metrics.jsonl"
@@ -30,7 +32,13 @@ SECONDS_BETWEEN_SAVED_PARTS = 60.0  # of the work that a method does between two
 
 
 def train(
-    method: Method, source: Domain, *, seed: int, folder: Path | None = None, shown: bool = True
+    method: Method,
+    source: Domain,
+    *,
+    seed: int,
+    folder: Path | None = None,
+    shown: bool = True,
+    track: str | None = None,
 ) -> tuple[list[dict[str, Any]], float]:
     """Train until `method.settings.steps`, going on from the folder's checkpoint if there is one.
 
@@ -45,14 +53,21 @@ def train(
         method.begin(source)
         keeper = Keeper(method, folder)
         start = keeper.restore()
+        snapshots = Snapshots(method, source, folder, seed)
         if start == 0:
+            snapshots.take(0)
             keeper.save(0)  # a network of the user's own cannot be made again as it was
         journal = Journal(folder / METRICS if folder else None, start)
         loss: dict[str, float] = {}  # what is shown beside the progress
 
-        with progress(f"train {method.name}", settings.steps, start=start, shown=shown) as update:
+        with (
+            tracking(track, folder, start, journal.rows) as tracker,
+            progress(f"train {method.name}", settings.steps, start=start, shown=shown) as update,
+        ):
+            journal.tell = tracker.row
             for step in range(start, settings.steps):
                 seed_everything(seed, step)
+                prepared = False
                 for part in method.prepare(step):
                     update(step, part.values, f"{part.what} {part.done:.0%}")
                     if part.record is not None:
@@ -63,9 +78,13 @@ def train(
                         keeper.save(step)
                     if stopping:
                         raise interrupted(method, step)
+                    prepared = True
+                if prepared:
+                    tracker.samples(step)
 
                 seed_everything(seed, step)
-                batch = source.batch(indices(step), method.device)
+                batch = method.varied(source.batch(indices(step), method.device))
+                method.set_rate(step)
                 method.network.module.train()
                 journal.add(method.step(batch))
 
@@ -75,6 +94,7 @@ def train(
                 if save or done % settings.log_every == 0:
                     loss = {"loss": journal.write(done, keeper.seconds)["loss"]}
                 update(done, loss)
+                snapshots.take(done)
                 if save:
                     keeper.save(done)
                 if stopping:
@@ -187,6 +207,7 @@ class Journal:
         self.path = path
         self.pending: list[dict[str, torch.Tensor]] = []
         self.rows: list[dict[str, Any]] = []
+        self.tell: Callable[[dict[str, Any]], None] = lambda row: None  # of every further row
         if path is not None:
             # A killed run has logged steps after its last checkpoint; they will be done and logged again.
             self.rows = [row for row in read_json_lines(path, "step") if row["step"] <= start]
@@ -218,6 +239,7 @@ class Journal:
 
     def _append(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
+        self.tell(row)
         if self.path is not None:
             with os_errors_are_user_errors(self.path), self.path.open("a", encoding="utf-8") as file:
                 file.write(to_json_lines([row]))
@@ -235,43 +257,6 @@ def peak_memory_mb() -> int:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(used / 2**20 if sys.platform == "darwin" else used / 2**10)
-
-
-def seed_everything(seed: int, step: int) -> None:
-    """Give this step its own random numbers, also in a user's dataset and layers."""
-    number = int(np.random.SeedSequence([seed, step + 1]).generate_state(1)[0])
-    random.seed(number)
-    np.random.seed(number)  # noqa: NPY002 (a user's transforms may use the global generator)
-    torch.manual_seed(number)
-
-
-@contextmanager
-def private_randomness() -> Iterator[None]:
-    """Leave the caller's random number generators as they were."""
-    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng():
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(legacy)  # noqa: NPY002
-
-
-@contextmanager
-def deterministic(device: torch.device) -> Iterator[None]:
-    """Same seed, same machine, same weights: CPU kernels are so anyway, CUDA's must be asked."""
-    if device.type != "cuda":
-        yield
-        return
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 @contextmanager

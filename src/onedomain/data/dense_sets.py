@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from onedomain.data import camvid, synthia
-from onedomain.data.rows import Row
-from onedomain.data.synthia import Folder
+from onedomain.data.fetch import Entry, Folder, Row
 from onedomain.errors import UserError
 
-WHAT: Mapping[str, str] = {
-    "synthia": "rendered driving scenes, three places in five conditions",
-    "camvid": "driving scenes by day and at dusk",
+CATALOGUE: Mapping[str, Entry] = {
+    "synthia": Entry("rendered driving scenes, three places in five conditions"),
+    "camvid": Entry("driving scenes by day and at dusk"),
 }
 GET: Mapping[str, str] = {"synthia": synthia.GET, "camvid": camvid.GET}
 NEEDED = (
@@ -28,10 +27,10 @@ def listed(name: str, data_dir: Folder) -> Row:
     try:
         counts = count(data_dir) if where.exists() or name == "synthia" else {}
     except UserError as error:
-        return Row(name, WHAT[name], "broken", str(where), {}, (str(error),))
+        return Row(name, CATALOGUE[name].what, "broken", str(where), {}, (str(error),))
     if not counts:
-        return Row(name, WHAT[name], "missing", GET[name], {})
-    return Row(name, WHAT[name], "present", str(where), counts)
+        return Row(name, CATALOGUE[name].what, "missing", GET[name], {})
+    return Row(name, CATALOGUE[name].what, "present", str(where), counts)
 
 
 def checked(name: str, data_dir: Folder) -> Row:

@@ -17,7 +17,7 @@ import numpy as np
 
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
-from onedomain.data.own import IMAGE_ENDINGS, decode_image
+from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
 from onedomain.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]

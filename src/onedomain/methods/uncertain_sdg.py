@@ -6,20 +6,25 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from pydantic import Field, model_validator
 
+from onedomain.arrays import as_bytes, as_vectors
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
 from onedomain.memory import images_at_once
 from onedomain.meta import MetaGradient, Model, batch_losses, in_layout_of, meta_gradient
-from onedomain.methods.base import Method, Part, adam
+from onedomain.methods.base import Method, Part
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
-from onedomain.perturb import Made, Noise, Perturbation
+from onedomain.perturb import Made, Noise, Perturbation, by_fan_in, effect_of
 from onedomain.settings import Settings
 from onedomain.uncertainty import Predictive
 
 LARGEST_PASS = 500  # images times draws at once, fewer if they are large
+SNAPSHOTS_AT = (0.0, 0.05, 0.2, 0.4, 0.7, 1.0)  # of the steps after the warm-up
+PICTURED = 8  # images of a snapshot that are kept themselves, with a map of |e|
+LABEL_DRAWS = 10  # mixed labels of each image of a snapshot
 
 
 class UncertainSDGSettings(Settings):
@@ -83,10 +88,10 @@ class UncertainSDG(Method):
     def begin(self, source: Domain) -> None:
         self.source = source
         self.at = 0  # the step that comes next
-        self.optimiser = adam(self.network.module, self.settings.learning_rate)
-        self.phi_optimiser = adam(self.phi, self.settings.learning_rate)
+        self.optimiser = self.optimiser_for(self.network.module)
+        self.phi_optimiser = self.optimiser_for(self.phi)
         # Plain ascent stands still as soon as θ fits, when the gradient is small; Adam's steps keep their size.
-        self.climber = torch.optim.Adam(_by_fan_in(self.phi, self.settings.adversary_rate), fused=True, maximize=True)
+        self.climber = torch.optim.Adam(by_fan_in(self.phi, self.settings.adversary_rate), fused=True, maximize=True)
 
     def prepare(self, step: int) -> Iterator[Part]:
         self.at = step
@@ -139,9 +144,8 @@ class UncertainSDG(Method):
         with watched(self.network) as seen:
             plain = self.network(images).double().softmax(1)
         noise = self._noise(seen.inputs)
-        statistics = None
-        if self.settings.uncertainty:  # without it (μ, σ) are the same for all images, and say nothing of them
-            statistics = torch.cat([_channel_means(each) for each in (*noise.mu, *noise.sigma)], 1)
+        # Without learned uncertainty (μ, σ) are the same for all images, and say nothing of them.
+        statistics = noise.statistics if self.settings.uncertainty else None
         if count == 0:
             return Predictive(plain[None], statistics, seen.z)
         share = torch.ones(1, count, len(images), device=images.device)
@@ -149,6 +153,35 @@ class UncertainSDG(Method):
         with added(self.network, noise.draw_alike(count, self.seed), share):
             sampled = self.network(given).double().softmax(1)
         return Predictive(sampled.view(count, len(images), *sampled.shape[1:]), statistics, seen.z)
+
+    @property
+    def snapshot_steps(self) -> tuple[int, ...]:
+        first, last = min(self.settings.warm_up, self.settings.steps), self.settings.steps
+        return tuple(sorted({round(first + share * (last - first)) for share in SNAPSHOTS_AT}))
+
+    @torch.no_grad()
+    def snapshot(self, batch: Batch) -> dict[str, np.ndarray]:
+        """What Eq. 10 does to images, and y⁺ by Eq. 11: (draws·N, classes), of labels of pixels the mean of all that
+        count.
+        """
+        self.network.module.eval()
+        with watched(self.network) as seen:
+            self.network(batch.images)
+        noise = self._noise(seen.inputs)
+        taken = {
+            "labels": batch.labels.cpu().numpy() if not self.source.dense else np.zeros(0, np.int64),
+            "images": as_bytes(batch.images[:PICTURED], self.source.value_range),
+            "embedding": as_vectors(seen.z),
+            **effect_of(noise, self.network, batch.images, PICTURED),
+        }
+        if self.settings.mixup_weight > 0:
+            hard = hard_labels(batch.labels, len(self.source.classes), self.source.void)
+            mixed = self._mixed_labels(batch, hard, noise, noise.draw_mix(LABEL_DRAWS)).flatten(0, 1)
+            if mixed.dim() > 2:  # void pixels have no mass
+                mixed = mixed.flatten(2).sum(2)
+                mixed = mixed / mixed.sum(1, keepdim=True).clamp(min=1)
+            taken["mixed_labels"] = mixed.float().cpu().numpy()
+        return taken
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -209,9 +242,8 @@ class UncertainSDG(Method):
 
         Both kinds share their draws of e.
         """
-        settings, void = self.settings, self.source.void
-        classes, k = len(self.source.classes), self.settings.domains
-        hard = hard_labels(batch.labels, classes, void)
+        settings, k = self.settings, self.settings.domains
+        hard = hard_labels(batch.labels, len(self.source.classes), self.source.void)
         weights, shares, labels = [], [], []
         if settings.perturbed_weight > 0:
             weights.append(settings.perturbed_weight)
@@ -219,11 +251,15 @@ class UncertainSDG(Method):
             labels.append(hard.expand(k, *hard.shape))
         if settings.mixup_weight > 0:
             mix = noise.draw_mix(k)
-            smooth = smoothed_labels(batch.labels, classes, noise.tau, settings.rho, void)
             weights.append(settings.mixup_weight)
             shares.append(1 - mix)
-            labels.append(torch.stack([mixup(hard, smooth, each) for each in mix]))
+            labels.append(self._mixed_labels(batch, hard, noise, mix))
         return Made(noise.draw(k), torch.stack(shares), torch.stack(labels), torch.tensor(weights, device=hard.device))
+
+    def _mixed_labels(self, batch: Batch, hard: torch.Tensor, noise: Noise, mix: torch.Tensor) -> torch.Tensor:
+        """y⁺ of Eq. 11 for each draw of λ: y mixed with what is smoothed by chance τ, (draws, N, classes, …)."""
+        smooth = smoothed_labels(batch.labels, hard.shape[1], noise.tau, self.settings.rho, self.source.void)
+        return torch.stack([mixup(hard, smooth, each) for each in mix])
 
     def _meta_test(self, model: Model, batch: Batch, made: Made, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The loss on each of K domains, and how far each carries z (L_const, Eq. 5, as a mean over features).
@@ -318,19 +354,3 @@ def _gradients(
     return torch.autograd.grad(
         tuple(values), tuple(by), vectors, retain_graph=retain_graph, allow_unused=True, materialize_grads=True
     )
-
-
-def _by_fan_in(module: torch.nn.Module, rate: float) -> list[dict[str, Any]]:
-    """Rates that change a layer's output by about as much, whatever the number of its inputs.
-
-    Adam moves every weight alike: the map of φm, with 100,352 inputs, would be at its bounds after a few steps.
-    """
-    return [
-        {"params": [parameter], "lr": rate / (parameter[0].numel() if parameter.dim() > 1 else 1)}
-        for parameter in module.parameters()
-    ]
-
-
-def _channel_means(parameter: torch.Tensor) -> torch.Tensor:
-    """(N, C, …) → (N, C)."""
-    return parameter.flatten(2).mean(2) if parameter.dim() > 2 else parameter

@@ -3,5 +3,6 @@
 from onedomain.networks.fcn import FCN32s, FCNSmall
 from onedomain.networks.lenet import LeNet
 from onedomain.networks.named import NamedNetwork, build_network, own_network
+from onedomain.networks.wide_resnet import WideResNet
 
-__all__ = ["FCN32s", "FCNSmall", "LeNet", "NamedNetwork", "build_network", "own_network"]
+__all__ = ["FCN32s", "FCNSmall", "LeNet", "NamedNetwork", "WideResNet", "build_network", "own_network"]

@@ -1,0 +1,157 @@
+"""Figures from run folders alone: no data, no model. `figures_for` draws all that the given runs have records for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from onedomain.figures import calibration, curves, domains, embedding, over_training, pictures
+from onedomain.figures.ingredients import Missing
+from onedomain.figures.style import png, save, svg
+from onedomain.grouping import group_runs
+from onedomain.records import RunRecords
+
+MOST_OF_A_KIND = 4  # figures of single runs: a page with more of them is not looked at
+
+__all__ = ["KINDS", "Drawn", "Figures", "figures_for", "png", "save", "svg"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A figure that can be drawn: of all runs together, or one `for_each` group of them."""
+
+    name: str
+    title: str
+    explanation: str  # one line for a person who does not know the paper
+    draw: Callable[[Sequence[RunRecords], str], Figure]
+    for_each: bool = False
+
+
+@dataclass(frozen=True)
+class Drawn:
+    name: str
+    title: str
+    explanation: str
+    figure: Figure
+
+
+class Figures(list[Drawn]):
+    """The figures that could be drawn, and for each of the others its name and the reason."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped: list[tuple[str, str]] = []
+
+
+KINDS = (
+    Kind(
+        "accuracy",
+        "Accuracy per domain",
+        "How often each method is right on the domain it was trained on and on those it has never seen. Whiskers show "
+        "one deviation over seeds or, for a single run, the 95% interval.",
+        domains.accuracy,
+    ),
+    Kind(
+        "accuracy-uncertainty",
+        "Accuracy against uncertainty",
+        "Each point is a domain: the further right, the less it looks like the source to the model. A model that knows "
+        "where it fails has its points fall from top left to bottom right, and a rank correlation near 1.",
+        domains.accuracy_and_uncertainty,
+    ),
+    Kind(
+        "reliability",
+        "Reliability",
+        "When the model says it is 80% sure, is it right 80% of the time? On the dotted line it is; below the line it "
+        "is too sure of itself.",
+        calibration.reliability,
+    ),
+    Kind(
+        "risk-coverage",
+        "Risk and coverage",
+        "If only the most certain answers are kept, how many of them are wrong? A low curve that rises late means that "
+        "the uncertainty finds the errors.",
+        calibration.risk_coverage,
+    ),
+    Kind(
+        "embedding",
+        "Domains in the embedding space",
+        "Images as the network sees them, similar ones near each other. Augmented domains that reach beyond the source "
+        "towards the unseen ones prepare the network for these.",
+        embedding.domains,
+    ),
+    Kind(
+        "augmented-images",
+        "Augmented images beside their originals",
+        "What the method turned training images into, to train on as if they came from another domain.",
+        pictures.augmented_images,
+        for_each=True,
+    ),
+    Kind(
+        "settings",
+        "Accuracy over K, α and β",
+        "How the average on unseen domains changes with the number of made domains and the two weights of SDG. The "
+        "dotted line marks the default.",
+        curves.settings_curves,
+    ),
+    Kind(
+        "perturbation",
+        "Feature perturbation over training",
+        "How strong the learned noise on the network's features is, and how far it carries images, over training.",
+        over_training.perturbation,
+    ),
+    Kind(
+        "perturbation-maps",
+        "Where the perturbation acts",
+        "Images, and over the training steps where their features are perturbed most (dark).",
+        over_training.perturbation_maps,
+    ),
+    Kind(
+        "embedding-training",
+        "The embedding over training",
+        "Training images and their perturbed twins as the network sees them, at several training steps.",
+        over_training.embedding_over_training,
+    ),
+    Kind(
+        "mixed-labels",
+        "Density of the mixed labels",
+        "Perturbed images get softer labels: how much of each is left to the true class.",
+        over_training.mixed_labels,
+    ),
+)
+
+
+def figures_for(
+    runs: Sequence[RunRecords], benchmark: str, tell: Callable[[str, float], None] = lambda name, done: None
+) -> Figures:
+    """All figures that these runs have records for, on the domains of one benchmark (`own` for one's own images).
+
+    `tell` is told the name of each figure before it is drawn, and how much is done, from 0 to 1.
+    """
+    figures = Figures()
+    groups = group_runs(runs)
+    for place, kind in enumerate(KINDS):
+        tell(kind.name, place / len(KINDS))
+        if not kind.for_each:
+            _draw(kind, runs, benchmark, figures)
+            continue
+        makers = [group for group in groups if group.runs[0].augmented()]
+        for group in makers[:MOST_OF_A_KIND] or groups[:1]:
+            _draw(kind, group.runs, benchmark, figures, group.label if len(makers) > 1 else "")
+        for group in makers[MOST_OF_A_KIND:]:
+            reason = f"there are {MOST_OF_A_KIND} of its kind already; give {group.runs[0].folder} with fewer others"
+            figures.skipped.append((f"{kind.name} of {group.label}", reason))
+    return figures
+
+
+def _draw(kind: Kind, runs: Sequence[RunRecords], benchmark: str, figures: Figures, of: str = "") -> None:
+    name = kind.name + (f"-{re.sub(r'[^a-z0-9]+', '-', of.lower()).strip('-')}" if of else "")
+    try:
+        figure = kind.draw(runs, benchmark)
+    except Missing as reason:
+        figures.skipped.append((name, str(reason)))
+        return
+    figure.set_label(name)  # figures of one page share no ids
+    figures.append(Drawn(name, f"{kind.title}: {of}" if of else kind.title, kind.explanation, figure))
