@@ -16,7 +16,6 @@ from onedomain import cli
 from onedomain.data import synthia
 from onedomain.masks import palette
 from tests.data.frames import make_sequence, write_mask
-from tests.test_cli import onedomain  # noqa: F401 (a fixture)
 
 QUICK = ["--network", "fcn-small", "--set", "batch_size=2", "--threads", "1"]
 DOMAINS = ["warm_up=0", "domain_every=1", "domain_size=2", "ascent_steps=1", "domains=1", "beta=0"]
@@ -67,7 +66,7 @@ def test_a_folder_in_synthias_layout_is_trained_on_and_scored(trained):
     assert len(metrics) == len(set(metrics))
 
 
-def test_it_is_scored_again_with_the_same_result(trained, data, onedomain):  # noqa: F811
+def test_it_is_scored_again_with_the_same_result(trained, data, onedomain):
     folder, scores, _ = trained
     code, out, _ = onedomain("evaluate", folder, "--data", data, "--json")
     assert code == 0
@@ -81,7 +80,7 @@ def test_it_is_scored_again_with_the_same_result(trained, data, onedomain):  # n
     assert "lane marking" not in out  # no domain has it
 
 
-def test_its_run_resumes_with_the_same_network(trained, data, onedomain):  # noqa: F811
+def test_its_run_resumes_with_the_same_network(trained, data, onedomain):
     folder, _, _ = trained
     code, _, err = onedomain("train", "--resume", "--out", folder, "--data", data, "--no-evaluate")
     assert code == 0, err
@@ -90,7 +89,7 @@ def test_its_run_resumes_with_the_same_network(trained, data, onedomain):  # noq
     assert "name: is 'fcn-32s' now, and was 'fcn-small'" in err
 
 
-def test_predict_writes_the_mask_and_the_uncertainty_of_an_image(trained, tmp_path, onedomain):  # noqa: F811
+def test_predict_writes_the_mask_and_the_uncertainty_of_an_image(trained, tmp_path, onedomain):
     folder, _, _ = trained
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (50, 70, 3), dtype=np.uint8))
     image.save(tmp_path / "street.png")
@@ -120,7 +119,7 @@ def test_predict_writes_the_mask_and_the_uncertainty_of_an_image(trained, tmp_pa
     assert (folder / "predictions" / "street.uncertainty.png").exists()
 
 
-def test_nothing_is_written_if_an_image_is_bad(trained, tmp_path, onedomain):  # noqa: F811
+def test_nothing_is_written_if_an_image_is_bad(trained, tmp_path, onedomain):
     folder, _, _ = trained
     Image.new("RGB", (20, 20)).save(tmp_path / "a.png")
     for bad, message in (
@@ -133,7 +132,7 @@ def test_nothing_is_written_if_an_image_is_bad(trained, tmp_path, onedomain):  #
     assert not (tmp_path / "said").exists()
 
 
-def test_frames_of_ones_own_are_scored(trained, tmp_path, onedomain):  # noqa: F811
+def test_frames_of_ones_own_are_scored(trained, tmp_path, onedomain):
     folder, _, _ = trained
     for part in ("images", "labels"):
         (tmp_path / "mine" / part).mkdir(parents=True)
@@ -147,7 +146,7 @@ def test_frames_of_ones_own_are_scored(trained, tmp_path, onedomain):  # noqa: F
     assert "od.frame_folder" in err
 
 
-def test_a_bad_label_ends_in_one_line_before_anything_is_written(tmp_path, onedomain):  # noqa: F811
+def test_a_bad_label_ends_in_one_line_before_anything_is_written(tmp_path, onedomain):
     folder = make_sequence(tmp_path, "highway", "dawn")
     make_sequence(tmp_path, "new-york", "dawn", count=1)
     name = f"{synthia.split_source(5)['train'][1]:06d}.png"
