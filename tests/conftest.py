@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from onedomain import cli
 from onedomain.data.domain import Domain
 
 torch.set_num_threads(1)
@@ -50,6 +52,20 @@ def tiny() -> Domain:
 def tiny_net() -> TinyNet:
     torch.manual_seed(0)
     return TinyNet()
+
+
+@pytest.fixture
+def onedomain(monkeypatch, capsys):
+    """Run a command in this process; its exit code, standard output and standard error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["onedomain", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        printed = capsys.readouterr()
+        return stopped.value.code, printed.out, printed.err
+
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onedomain.benchmarks import BENCHMARKS, find_benchmark
+from onedomain.benchmarks import BENCHMARKS, FEW_SHOT_DIGITS, family_of, find_benchmark, find_target
 from onedomain.errors import UserError
 from onedomain.methods import method_class, method_names
 
@@ -36,3 +36,36 @@ def test_settings_name_methods_and_fields_that_exist(name):
     for method, settings in BENCHMARKS[name].settings.items():
         assert method in method_names()
         method_class(method)(**settings)
+
+
+def test_few_shot_digits_is_three_tasks_that_are_named():
+    tasks = family_of(FEW_SHOT_DIGITS)
+    assert [(task.source, list(task.targets)) for task in tasks] == [
+        ("usps", ["mnist"]),
+        ("mnist", ["svhn"]),
+        ("svhn", ["mnist"]),
+    ]
+    with pytest.raises(UserError, match="'few-shot-digits' is 3 tasks; allowed: few-shot-usps-mnist, few-shot-mnist-"):
+        find_benchmark("few-shot-digits")
+
+
+def test_a_few_shot_task_trains_on_all_and_never_draws_what_it_scores(real_data):
+    usps, svhn = find_benchmark("few-shot-usps-mnist"), find_benchmark("few-shot-mnist-svhn")
+    assert len(usps.train(real_data)) == 7291
+    assert len(usps.held_out(real_data)) == 2007
+    drawn_from, scored = svhn.target_train["svhn"](real_data), svhn.targets["svhn"](real_data)
+    assert (drawn_from.split, scored.split) == ("train", "test")
+    assert not set(drawn_from.image_fingerprints()) & set(scored.image_fingerprints())
+
+
+def test_digits_that_one_benchmark_trains_on_are_not_scored_as_unseen_by_another():
+    for name in ("digits-lite", "digits-shifted", "digits-graded"):
+        assert "few-shot-mnist-svhn" in BENCHMARKS[name].trained_on_by
+
+
+def test_a_target_is_looked_for_in_the_runs_own_benchmark_first():
+    assert find_target("svhn", BENCHMARKS["few-shot-mnist-svhn"]).name == "few-shot-mnist-svhn"
+    assert find_target("usps", BENCHMARKS["digits-lite"]).name == "digits"
+    assert find_target("night", None) is None
+    for benchmark in BENCHMARKS.values():
+        assert set(benchmark.target_train) <= set(benchmark.targets)

@@ -14,24 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from onedomain import cli
 from onedomain.benchmarks import Benchmark
 
 QUICK = ["train", "--benchmark", "digits-lite", "--steps", "2", "--threads", "1"]
-
-
-@pytest.fixture
-def onedomain(monkeypatch, capsys):
-    """Run a command in this process; its exit code, standard output and standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["onedomain", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +90,18 @@ def test_methods_and_benchmarks_are_listed(onedomain):
     methods = json.loads(onedomain("methods", "--json")[1])["methods"]
     assert {"name", "summary", "citation", "settings"} <= set(methods[0])
     benchmarks = json.loads(onedomain("benchmarks", "--json")[1])["benchmarks"]
-    assert [row["name"] for row in benchmarks] == ["digits-lite", "digits", "digits-shifted", "digits-graded"]
+    names = ["digits-lite", "digits", "digits-shifted", "digits-graded", "cifar10-c", "cifar10-c-lite"]
+    assert [row["name"] for row in benchmarks][:6] == names
+    adaptations = json.loads(onedomain("methods", "--json")[1])["adaptations"]
+    assert [row["name"] for row in adaptations] == ["fine-tune", "fada", "ccsa"]
 
 
 def test_data_is_listed_checked_and_named_when_missing(onedomain, tmp_path):
     code, out, _ = onedomain("data", "list", "--data", tmp_path, "--json")
     rows = json.loads(out)["data"]
     assert code == 0
-    assert {row["name"] for row in rows} == {"mnist", "mnist-m", "svhn", "syn", "usps"}
+    digits = {"mnist", "mnist-m", "svhn", "syn", "usps"}
+    assert {row["name"] for row in rows} == digits | {"cifar10", "cifar10-c", "cifar10-c-lite"}
     assert all(row["state"] == "missing" for row in rows)
     assert "onedomain data prepare svhn" in onedomain("data", "list", "--data", tmp_path)[1].replace("\n", " ")
     code, _, error = onedomain("train", "--benchmark", "digits", "--data", tmp_path, "--out", tmp_path / "run")
@@ -310,7 +299,7 @@ def test_help_is_quick_and_does_not_import_torch():
     printed = subprocess.run([sys.executable, "-m", "onedomain", "--help"], capture_output=True, text=True, check=True)
     # The promise is one second; a busy machine is given five before this is called a failure.
     assert time.monotonic() - begun < 5
-    for command in ("demo", "train", "evaluate", "predict", "data", "methods", "benchmarks"):
+    for command in ("demo", "train", "evaluate", "predict", "report", "data", "methods", "benchmarks"):
         assert command in printed.stdout
 
 
@@ -337,9 +326,14 @@ def test_demo_trains_once_and_shows_a_comparison(onedomain, tmp_path, monkeypatc
         return {name: domain.subset(range(60)) for name, domain in domains.items()}, missing
 
     monkeypatch.setattr(Benchmark, "load_for_scoring", few)
+    monkeypatch.setattr("onedomain.report.sections.figures", lambda runs, benchmark: ([], []))  # they take seconds
     code, out, error = onedomain("demo", "--out", tmp_path / "demo", "--steps", 2, "--threads", 1)
     assert code == 0
     assert "average unseen" in out
+    page = tmp_path / "demo" / "report.html"
+    assert f"The report is in {page}" in error
+    assert page.read_text(encoding="utf-8").count('class="image-card"') > 10
+    assert page.stat().st_size < 3_000_000
     again = onedomain("demo", "--out", tmp_path / "demo", "--steps", 2, "--threads", 1)
     assert again[0] == 0
     assert again[1] == out

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onedomain.grouping import group_runs
+from onedomain.manifest import AdaptationInfo
 from onedomain.records import read_run
 from tests.figures.made import make_run
 
@@ -29,6 +32,39 @@ def test_of_two_both_are_named(tmp_path):
 def test_many_differences_are_named_by_the_folder(tmp_path):
     found = labels(tmp_path, ("sdg", 0, {}), ("sdg", 0, {"beta": 0.0, "alpha": 0.0, "steps": 3}))
     assert found == [("sdg (run0)", 1), ("sdg (run1)", 1)]
+
+
+def test_an_adapted_run_is_not_taken_for_another_seed_of_its_parent(tmp_path):
+    plain = read_run(make_run(tmp_path / "a", "sdg", 0, {}))
+    info = {
+        "method": "fine-tune",
+        "settings": {"steps": 9},
+        "from_scratch": False,
+        "target": "svhn",
+        "benchmark": "digits",
+        "split": "train",
+        "fingerprint": "",
+        "shots": 7,
+        "draw": 0,
+        "missing_classes": (),
+        "parent": "a",
+        "parent_weights": "",
+        "images": (),
+    }
+
+    def adapted(**changes):
+        adaptation = AdaptationInfo(**{**info, **changes})
+        return replace(plain, manifest=plain.manifest.model_copy(update={"adaptation": adaptation}))
+
+    groups = group_runs(
+        [plain, adapted(), adapted(draw=1), adapted(shots=10), adapted(method="ccsa", from_scratch=True)]
+    )
+    assert [(group.label, len(group.runs)) for group in groups] == [
+        ("sdg", 1),
+        ("sdg, fine-tune 7 svhn", 2),
+        ("sdg, fine-tune 10 svhn", 1),
+        ("ccsa 7 svhn", 1),
+    ]
 
 
 def test_accuracies_and_averages(tmp_path):

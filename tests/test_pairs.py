@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from onedomain.pairs import contrastive_loss, nearest_other_loss, squared_distances
+from onedomain.pairs import contrastive_loss, contrastive_loss_across, nearest_other_loss, squared_distances
 
 Z = torch.randn(14, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 3, 0, 0])  # class 3 has a single sample
@@ -55,3 +55,15 @@ def test_a_batch_without_pairs_counts_nothing(loss):
     assert alone.item() == 0
     one_class = nearest_other_loss(Z[:4], torch.zeros(4, dtype=torch.long), 1.0)
     assert one_class.item() == 0
+
+
+def test_contrastive_loss_across_two_domains_against_a_double_loop():
+    same, different = [], []
+    for z, label in zip(Z[:9], LABELS[:9], strict=True):
+        for other, other_label in zip(Z[9:], LABELS[9:], strict=True):
+            d = (z - other).norm().item()
+            (same if label == other_label else different).append(d**2 if label == other_label else max(0, 3 - d) ** 2)
+    expected = sum(same) / len(same) + sum(different) / len(different)
+    found = contrastive_loss_across(Z[:9], LABELS[:9], Z[9:], LABELS[9:], margin=3.0)
+    assert found.item() == pytest.approx(expected, abs=1e-9)
+    assert contrastive_loss_across(Z[:2], LABELS[:2], Z[:0], LABELS[:0], margin=1.0) == 0

@@ -198,6 +198,28 @@ def test_gradients_of_the_noise_against_finite_differences():
             assert gradient[place].item() == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(3, 2, 4, 4), (3, 5)])
+@pytest.mark.parametrize("multiplied", [True, False])
+def test_backward_written_by_hand_against_finite_differences(shape, multiplied):
+    """Draws of noise and what layers add of it: μ, σ, h and share, maps and vectors, two kinds of two draws."""
+    kinds, draws = 2, 2
+    torch.manual_seed(0)
+    layer = nn.Identity()
+    network = named(nn.Sequential(layer), "0")
+    samples = shape[0]
+    h = torch.randn(samples if multiplied else kinds * draws * samples, *shape[1:], dtype=torch.float64)
+    mu, sigma = torch.randn(shape, dtype=torch.float64), torch.rand(shape, dtype=torch.float64)
+    share = torch.rand(kinds, draws, samples, dtype=torch.float64)
+    ones = torch.ones(samples)
+
+    def perturb(h, mu, sigma, share):
+        torch.manual_seed(1)
+        with added(network, Noise([mu], [sigma], ones, ones, ones).draw(draws), share):
+            return network.module(h).square()
+
+    assert torch.autograd.gradcheck(perturb, [each.requires_grad_() for each in (h, mu, sigma, share)])
+
+
 def test_layers_that_cannot_be_perturbed_are_refused_with_one_line():
     with pytest.raises(UserError, match="perturb: no layer is named; allowed: one or more of first, block"):
         probe(named(Chain()), images())

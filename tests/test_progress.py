@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from onedomain import progress as progress_module
@@ -70,3 +72,14 @@ def test_each_part_of_other_work_is_told_once(capsys):
             tell("download", fraction)
         tell("convert", 0.0)
     assert capsys.readouterr().err.splitlines() == ["prepare usps: download", "prepare usps: convert"]
+
+
+def test_a_watching_program_gets_a_json_line_a_second(clock, capsys, monkeypatch):
+    monkeypatch.setenv("ONEDOMAIN_PROGRESS", "json")
+    with progress("train sdg", 40, start=10) as update:
+        for done in range(11, 41):
+            clock.now += 0.25
+            update(done, {"loss": 0.5}, "domain 1 50%" if done == 14 else "")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["done"] for line in lines] == [11, 15, 19, 23, 27, 31, 35, 39, 40]
+    assert lines[-1] == {"progress": "train sdg", "total": 40, "unit": "steps", "done": 40, "rate": 4.138, "note": ""}

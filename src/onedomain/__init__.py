@@ -10,6 +10,7 @@ from onedomain.errors import OnedomainError, TrainingDiverged, UserError
 from onedomain.methods import method_class, method_names
 
 if TYPE_CHECKING:
+    from onedomain.adaptation.adapted import Adapted
     from onedomain.data.domain import Domain
     from onedomain.data.own import image_folder
     from onedomain.evaluation import Evaluation, Scores
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 # Imported when first asked for, so that `onedomain --help` does not wait for torch.
 _WHERE = {
+    "Adapted": "onedomain.adaptation.adapted",
     "Domain": "onedomain.data.domain",
     "image_folder": "onedomain.data.own",
     "Evaluation": "onedomain.evaluation",
@@ -47,6 +49,7 @@ __all__ = [
     "GUD",
     "MEADA",
     "SDG",
+    "Adapted",
     "AugMix",
     "Domain",
     "Evaluation",

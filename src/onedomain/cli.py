@@ -8,7 +8,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from onedomain._version import __version__
-from onedomain.errors import OnedomainError
+from onedomain.adaptation import adaptation_names
+from onedomain.errors import OnedomainError, UserError
 from onedomain.methods import method_names
 
 app = typer.Typer(
@@ -29,10 +30,22 @@ def _benchmark_names() -> list[str]:
     return list(BENCHMARKS)
 
 
+def _target_names() -> list[str]:
+    from onedomain.benchmarks import BENCHMARKS
+
+    return sorted({name for benchmark in BENCHMARKS.values() for name in benchmark.target_train})
+
+
 def _data_names() -> list[str]:
     from onedomain.data.prepare import CATALOGUE
 
     return list(CATALOGUE)
+
+
+def _corruption_names() -> list[str]:
+    from onedomain.data.corruptions import KINDS
+
+    return [*KINDS, "all"]
 
 
 Method = Annotated[str | None, typer.Option("--method", "-m", autocompletion=method_names, help="See `methods`.")]
@@ -161,6 +174,140 @@ def predict(
     commands.predict(run, images, device, json)
 
 
+def _table_names() -> list[str]:
+    from onedomain.reproduce.tables import TABLES
+
+    return list(TABLES)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", autocompletion=_table_names, help="digits, efficiency, ablation or curves."),
+    ],
+    scale: Annotated[
+        str,
+        typer.Option("--scale", metavar="quick|full", help="A reduced protocol, or the whole one (many hours)."),
+    ] = "quick",
+    seeds: Annotated[int, typer.Option("--seeds", help="How many: 3 are the seeds 0, 1 and 2.")] = 3,
+    out: Annotated[
+        str | None, typer.Option("--out", help="Folder for runs and table. [runs/reproduce/NAME-SCALE]")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="Runs at a time; as many as cores by default.")
+    ] = None,
+    use: Annotated[
+        list[str] | None,
+        typer.Option("--use", metavar="DIR", help="Take finished runs with the same settings from here; repeatable."),
+    ] = None,
+    records: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="FILE", help="Make the table from records alone, no run; repeatable."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the runs and how long they take, run none.")] = False,
+    data: Data = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Make a table of the paper: run its grid, and print the paper's numbers beside ours.
+
+    Runs that are finished are not repeated; killed or stopped, the same command goes on.
+    """
+    from onedomain.reproduce.tables import find_scale, find_table
+
+    table, chosen = find_table(name), find_scale(scale)
+    if records and (dry_run or use):
+        raise UserError("--from", f"given together with {'--dry-run' if dry_run else '--use'}", "one of them")
+    from onedomain.reproduce import command
+
+    request = command.Request(table, chosen, seeds, out, jobs, tuple(use or ()), data, device)
+    if records:
+        command.from_records(request, records, json)
+    elif dry_run:
+        command.show_what_would_be_done(request, json)
+    else:
+        command.reproduce(request, json)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders; files among them are passed over.")],
+    out: Annotated[str, typer.Option("--out", metavar="FILE", help="The page to write.")] = "report.html",
+) -> None:
+    """Write one self-contained HTML page of runs: who holds up where, and who knows when not."""
+    from onedomain.report import command
+
+    command.report(runs, out)
+
+
+@app.command()
+def adapt(
+    run: RunFolder,
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target",
+            metavar="T",
+            autocompletion=_target_names,
+            help="A benchmark's target, or your own images: NAME=DIR, one sub-folder a class.",
+        ),
+    ],
+    shots: Annotated[
+        int, typer.Option("--shots", help="Images to draw of each class; in all, where pixels have labels.")
+    ],
+    method: Annotated[
+        str,
+        typer.Option("--method", "-m", autocompletion=adaptation_names, help="fine-tune, or from scratch: fada, ccsa."),
+    ] = "fine-tune",
+    seeds: Annotated[int, typer.Option("--seeds", help="How many draws, each adapted by itself.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the first draw.")] = 0,
+    steps: Annotated[int | None, typer.Option("--steps", help="Training steps. [see docs/adaptation.md]")] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", help="Run folder. [RUN-TARGET-METHOD-SHOTS]")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")] = False,
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="DIR", help="Your own images to score; else those that were not drawn."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="DIR", help="The images that RUN was trained on, if they are your own."),
+    ] = None,
+    data: Data = None,
+    device: Device = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Adapt a trained run to a new domain by a few labelled images of it; RUN stays as it is.
+
+    Scores target and source before and after. Images to score are never drawn.
+    """
+    from onedomain.adaptation import command
+
+    command.adapt_run(
+        folder=run,
+        target=target,
+        shots=shots,
+        method=method,
+        seeds=seeds,
+        seed=seed,
+        steps=steps,
+        assignments=assignments or [],
+        out=out,
+        resume=resume,
+        test=test,
+        source=source,
+        data=data,
+        device=device,
+        threads=threads,
+        json=json,
+    )
+
+
 @app.command()
 def figures(
     runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders, as `train` makes them.")],
@@ -175,6 +322,29 @@ def figures(
     from onedomain.figures import command
 
     command.figures(runs, out, benchmark, json)
+
+
+@app.command()
+def corrupt(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Your images; sub-folders and names are kept.")],
+    kind: Annotated[
+        str, typer.Option("--kind", autocompletion=_corruption_names, help="A corruption, such as fog; or all.")
+    ],
+    out: Annotated[str, typer.Option("--out", help="Where the corrupted images go: a new or empty folder.")],
+    severity: Annotated[str, typer.Option("--severity", help="1 (mild) to 5 (severe), or all.")] = "3",
+    seed: Annotated[int, typer.Option("--seed", help="Decides everything random.")] = 0,
+    constants: Annotated[
+        str | None, typer.Option("--constants", help="cifar10-c or imagenet-c; by each image's size by default.")
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Corrupt your own images as CIFAR-10-C and ImageNet-C do: to see how a model would hold up.
+
+    Stopped, the same command goes on. Frost needs its overlays in the folder frost of --data.
+    """
+    from onedomain import corrupt_command
+
+    corrupt_command.corrupt(folder, kind, severity, out, seed, constants, data)
 
 
 @app.command()

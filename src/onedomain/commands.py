@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain import tables
+from onedomain import corruption_tables, tables
+from onedomain.adaptation import adaptation_class, adaptation_names
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder, prepare
-from onedomain.data.own import decode_image, image_folder
+from onedomain.data.image_files import decode_image
+from onedomain.data.own import image_folder
 from onedomain.errors import Interrupted, UserError
 from onedomain.evaluation import Evaluation
 from onedomain.fitting import fit, load
-from onedomain.manifest import MANIFEST, read_manifest
+from onedomain.manifest import MANIFEST, read_manifest, resume_command
 from onedomain.methods import method_class, method_names
+from onedomain.methods.base import Method
 from onedomain.progress import work_in_parts
 from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
@@ -27,6 +30,7 @@ from onedomain.tracking import check_tracker
 
 DEMO_BENCHMARK = "digits-lite"
 DEMO_METHODS = ("erm", "sdg", "uncertain-sdg")
+DEMO_REPORT = "report.html"
 
 
 def demo(out: str, steps: int | None, threads: int | None) -> None:
@@ -54,7 +58,11 @@ def demo(out: str, steps: int | None, threads: int | None) -> None:
         evaluations[name] = run.evaluate(domains, seen=[benchmark.source], progress=True)
         run.write_records(evaluations[name], benchmark.name)
     tables.show_comparison(evaluations, benchmark.source)
+    from onedomain.report.page import write_report
+
+    page = write_report([Path(out) / name for name in DEMO_METHODS], Path(out) / DEMO_REPORT)
     tables.say(f"The runs are in {out}. Next: onedomain predict {Path(out) / DEMO_METHODS[-1]} IMAGE.png")
+    tables.say(f"The report is in {page}: open it in a browser.")
 
 
 def train(
@@ -91,6 +99,8 @@ def train(
     elif resume:
         # What is not said again is as it was; what is said again is compared, and must be the same.
         before = read_manifest(folder)
+        if before.adaptation is not None:
+            raise UserError("--out", f"{folder} holds an adapted run", resume_command(before, folder))
         method = method or before.method
         seed = before.seed if seed is None else seed
         benchmark = benchmark if benchmark or source else before.benchmark
@@ -130,7 +140,7 @@ def train(
 
     if chosen and score:
         evaluation, missing = score_on(run, chosen, data)
-        report(run, evaluation, chosen.name, missing, json)
+        show_and_keep(run, evaluation, chosen.name, missing, json)
     elif json:
         print(json_format.dumps({"run": str(folder), "method": method, "seed": seed, "train_seconds": run.seconds}))
     tables.say(f"The run is in {folder}")
@@ -168,7 +178,7 @@ def evaluate(
         raise UserError("--on", f"not given, and {folder} was trained on your own images", "NAME=DIR or --benchmark")
     else:
         evaluation, missing = score_on(run, find_benchmark(name), data)
-    report(run, evaluation, None if on else name, missing, json)
+    show_and_keep(run, evaluation, None if on else name, missing, json)
 
 
 def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluation, list[str]]:
@@ -178,14 +188,25 @@ def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluati
     domains, missing = benchmark.load_for_scoring(data_folder(data))
     trained = BENCHMARKS.get(run.manifest.benchmark or "")
     same_source = trained is not None and trained.train is benchmark.train
+    # A target that the run was trained on, or adapted to, is not unseen, whatever its images are.
+    known = [trained.source] if trained is not None else []
+    known += [info.target for info in run.manifest.adaptations if info.benchmark is not None]
     seen = [benchmark.source] if same_source else []
+    seen += [name for name in benchmark.targets if name in known]
     return run.evaluate(domains, seen=seen, progress=True), missing
 
 
-def report(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:
+def show_and_keep(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:
     """Show the scores, then keep them: a folder that cannot be written to does not hide them."""
+    scored_on = None if benchmark is None else find_benchmark(benchmark)
+    measured = corruption_tables.measured(run, evaluation, scored_on) if scored_on and scored_on.corruptions else None
     if json:
-        print(json_format.dumps(tables.evaluation_as_json(run, evaluation, benchmark, missing), indent=2))
+        document = tables.evaluation_as_json(run, evaluation, benchmark, missing)
+        if measured:
+            document["robustness"] = corruption_tables.as_json(measured)
+        print(json_format.dumps(document, indent=2))
+    elif measured:
+        corruption_tables.show_corruptions(run, evaluation, measured)
     else:
         tables.show_evaluation(run, evaluation)
     for reason in missing:
@@ -207,19 +228,21 @@ def predict(folder: str, images: list[str], device: str | None, json: bool) -> N
 
 
 def list_methods(json: bool) -> None:
-    rows = []
-    for name in method_names():
-        kind = method_class(name)
-        settings = {
-            field: {"default": info.default, "what": info.description}
-            for field, info in kind.Settings.model_fields.items()
-        }
-        row = {"name": name, "summary": kind.summary, "citation": kind.citation, "cost": kind.cost}
-        rows.append({**row, "settings": settings})
+    methods = [_described(name, method_class(name)) for name in method_names()]
+    adaptations = [_described(name, adaptation_class(name)) for name in adaptation_names()]
     if json:
-        print(json_format.dumps({"methods": rows}, indent=2))
+        print(json_format.dumps({"methods": methods, "adaptations": adaptations}, indent=2))
     else:
-        tables.show_methods(rows)
+        tables.show_methods("method", methods)
+        tables.show_methods("adapt --method", adaptations)
+
+
+def _described(name: str, kind: type[Method]) -> dict[str, Any]:
+    settings = {
+        field: {"default": info.default, "what": info.description} for field, info in kind.Settings.model_fields.items()
+    }
+    row = {"name": name, "summary": kind.summary, "citation": kind.citation, "cost": kind.cost}
+    return {**row, "settings": settings}
 
 
 def list_benchmarks(json: bool) -> None:
@@ -230,6 +253,7 @@ def list_benchmarks(json: bool) -> None:
             "source": b.source,
             "targets": list(b.targets),
             "network": b.network,
+            "corruptions": b.corruptions,
         }
         for b in BENCHMARKS.values()
     ]

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from onedomain.adaptation import adaptation_class
 from onedomain.checkpoint import load_checkpoint, load_weights
 from onedomain.data.domain import Domain
 from onedomain.data.own import as_domain, renamed
@@ -19,11 +20,13 @@ from onedomain.errors import UserError
 from onedomain.files import read_json_lines, remove_leftovers
 from onedomain.manifest import (
     MANIFEST,
+    Manifest,
     begin_folder,
     describe_run,
     read_manifest,
     refuse_changes,
     refuse_used_folder,
+    resume_command,
     warn_of_other_environment,
 )
 from onedomain.methods import method_class
@@ -74,10 +77,10 @@ def fit(
         raise UserError("method", f"got a {type(method).__name__}", "a method's name, or an object such as od.ERM()")
     # A new object: the one given may be used for other runs, before and after.
     method = type(method)(**{**method.settings.model_dump(), **({} if steps is None else {"steps": steps})})
-    seed = _checked_seed(seed)
+    seed = checked_seed(seed)
     domain = as_domain(source)
     if held_out is None:
-        domain, kept = _set_aside(domain, seed)
+        domain, kept = set_aside(domain, seed)
     else:
         kept = renamed(as_domain(held_out, "held out", "held out", domain.classes), "held out")
         if kept.image_shape != domain.image_shape:
@@ -96,26 +99,31 @@ def fit(
     with private_randomness():
         seed_everything(seed, step=-1)  # a dataset may be random, and must look the same when the run is resumed
         named.check_fits(domain, where, method.settings.batch_size, method.needs_embedding)
-        method.build(_blank(domain.image_shape, where))
+        method.build(blank(domain.image_shape, where))
         manifest = describe_run(method, domain, seed, benchmark, where)
     if folder is not None:
-        if resume and (folder / MANIFEST).exists():
-            before = read_manifest(folder)
-            remove_leftovers(folder)
-            refuse_changes(before, manifest)
-            warn_of_other_environment(before, manifest)
-            manifest = before
-        else:
-            refuse_used_folder(folder)
-            begin_folder(folder, manifest)
+        manifest = begin_or_resume(folder, method, manifest, resume)
     history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress, track=track)
-    run = Run(method, manifest, history, seconds, folder, _calibrated(method, domain, kept))
+    run = Run(method, manifest, history, seconds, folder, calibrated(method, domain, kept))
     if folder is not None:
         run.save_model(folder)
     return run
 
 
-def _set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
+def begin_or_resume(folder: Path, method: Method, manifest: Manifest, resume: bool) -> Manifest:
+    """Make a new run folder, or check that the one there is of this very run; what it says then."""
+    if not (resume and (folder / MANIFEST).exists()):
+        refuse_used_folder(folder)
+        begin_folder(folder, manifest)
+        return manifest
+    before = read_manifest(folder)
+    remove_leftovers(folder)
+    refuse_changes(before, manifest, type(method.settings).model_construct().model_dump(mode="json"))
+    warn_of_other_environment(before, manifest)
+    return before
+
+
+def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
     """The source without some of its images, chosen by seed, and these: to calibrate on, never to train on."""
     count = min(MOST_SET_ASIDE, int(SET_ASIDE * len(domain)))
     if len(domain) < FEWEST_TO_SET_ASIDE:
@@ -127,7 +135,9 @@ def _set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
     return domain.subset(trained), domain.subset(kept, "held out")
 
 
-def _calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
+def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
+    """How the source scores with this network: what `out_of_domain` of its predictions rests on."""
+
     def said(domain: Domain, draws: int | None) -> Iterator[Predictive]:
         # From all over the domain: folders are sorted by class.
         some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
@@ -141,10 +151,11 @@ def _calibrated(method: Method, source: Domain, held_out: Domain | None) -> Cali
         return calibrate(lambda: said(source, 0), lambda draws: said(held_out or source, draws), held_out is not None)
 
 
-def _blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:
+def blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:
+    """Some images of a shape, always the same: to see what a network makes of it."""
     height, width, channels = image_shape
-    blank = torch.rand(3, channels, height, width, generator=torch.Generator().manual_seed(0))
-    return blank.to(device).contiguous(memory_format=torch.channels_last)
+    noise = torch.rand(3, channels, height, width, generator=torch.Generator().manual_seed(0))
+    return noise.to(device).contiguous(memory_format=torch.channels_last)
 
 
 def load(
@@ -158,7 +169,7 @@ def load(
     path = Path(folder)
     manifest = read_manifest(path)
     if not (path / WEIGHTS).exists():
-        raise UserError(str(path), "this run has not finished", "a finished run; go on with onedomain train --resume")
+        raise UserError(str(path), "this run has not finished", f"a finished run: {resume_command(manifest, path)}")
     spec = manifest.network
     if spec.name is None:
         if network is None:
@@ -170,10 +181,10 @@ def load(
         named = replace(named, embedding=spec.embedding, perturb=spec.perturb)
     where = pick_device(device)
     _load_into(named.module, path / WEIGHTS)
-    configured = (method or method_class(manifest.method))(**manifest.settings)
+    configured = (method or _class_of(manifest))(**manifest.settings)
     configured.attach(named, where, manifest.seed, path)
     with private_randomness():
-        configured.build(_blank(manifest.source.image_shape, where))
+        configured.build(blank(manifest.source.image_shape, where))
     if configured.auxiliary is not None:
         _load_into(configured.auxiliary, path / AUXILIARY)
     history = read_json_lines(path / METRICS, "step")
@@ -182,6 +193,14 @@ def load(
     if (path / CALIBRATION).exists():
         calibration = Calibration(**load_checkpoint(path / CALIBRATION, where))
     return Run(configured, manifest, history, seconds, path, calibration)
+
+
+def _class_of(manifest: Manifest) -> type[Method]:
+    """The method whose network answers: what the run was trained with, unless an adaptation started from scratch."""
+    for info in manifest.adaptations:
+        if info.from_scratch:
+            return adaptation_class(info.method)
+    return method_class(manifest.method)
 
 
 def _load_into(module: nn.Module, path: Path) -> None:
@@ -209,7 +228,7 @@ def pick_device(device: str | torch.device | None) -> torch.device:
     return chosen
 
 
-def _checked_seed(seed: int) -> int:
+def checked_seed(seed: int) -> int:
     try:
         number = operator.index(seed)
     except TypeError:

@@ -56,22 +56,23 @@ def group_runs(runs: Sequence[RunRecords]) -> list[Group]:
     together: dict[str, list[RunRecords]] = {}
     for run in runs:
         manifest = run.manifest
-        key = [manifest.method, manifest.benchmark, manifest.source.fingerprint, manifest.settings]
+        key = [manifest.title, manifest.benchmark, manifest.source.fingerprint, manifest.settings]
+        key += [manifest.adaptation.settings] if manifest.adaptation else []
         together.setdefault(json.dumps(key, sort_keys=True), []).append(run)
     groups = list(together.values())
     labels = [_label(group[0], [other[0] for other in groups]) for group in groups]
     if len(set(labels)) < len(labels):
-        labels = [f"{group[0].manifest.method} ({group[0].folder.name})" for group in groups]
+        labels = [f"{group[0].manifest.title} ({group[0].folder.name})" for group in groups]
     return [Group(label, tuple(group)) for label, group in zip(labels, groups, strict=True)]
 
 
 def _label(run: RunRecords, others: Sequence[RunRecords]) -> str:
-    method, settings = run.manifest.method, run.manifest.settings
-    rivals = [other.manifest.settings for other in others if other.manifest.method == method]
+    title, settings = run.manifest.title, run.manifest.settings
+    rivals = [other.manifest.settings for other in others if other.manifest.title == title]
     telling = [name for name in settings if json.dumps(settings[name]) != _usual(name, rivals)]
     if len(telling) > MOST_NAMED:
-        return f"{method} ({run.folder.name})"
-    return ", ".join([method, *(f"{name}={_short(settings[name])}" for name in telling)])
+        return f"{title} ({run.folder.name})"
+    return ", ".join([title, *(f"{name}={_short(settings[name])}" for name in telling)])
 
 
 def _usual(name: str, rivals: Sequence[dict[str, Any]]) -> str | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import platform
+import shlex
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +60,39 @@ class Environment(_Strict):
     threads: int
 
 
+class AdaptationInfo(_Strict):
+    """How a run was adapted to a target domain: what decides the result, and where it came from.
+
+    `images` are the fingerprints of the drawn ones. `before` is the parent's own adaptation, if it had one.
+    """
+
+    method: str
+    settings: dict[str, Any]
+    from_scratch: bool  # whether the network is its own, and not the parent's trained on
+    target: str
+    benchmark: str | None  # whose target it is; None for a user's own images
+    split: str
+    fingerprint: str  # of the images that were drawn from
+    shots: int  # a class; of dense labels, in all
+    draw: int  # the seed
+    missing_classes: tuple[str, ...]  # without a drawn image
+    parent: str | None  # its folder
+    parent_weights: str
+    images: tuple[str, ...]
+    before: AdaptationInfo | None = None
+
+    def history(self) -> Iterator[AdaptationInfo]:
+        """This adaptation, and those that the parent had been through."""
+        yield self
+        if self.before is not None:
+            yield from self.before.history()
+
+
 class Manifest(_Strict):
-    """run.yaml: all that decides a run's result, and what it was made with."""
+    """run.yaml: all that decides a run's result, and what it was made with.
+
+    An adapted run keeps what its parent was trained with, unless `adaptation` says that it was trained from scratch.
+    """
 
     onedomain: str
     method: str
@@ -70,6 +103,21 @@ class Manifest(_Strict):
     source: SourceInfo
     environment: Environment
     started: str
+    adaptation: AdaptationInfo | None = None
+
+    @property
+    def title(self) -> str:
+        """The method, and what a run was adapted by: runs of one title differ by seed, draw or settings."""
+        info = self.adaptation
+        if info is None:
+            return self.method
+        adapted = f"{info.method} {info.shots} {info.target}"
+        return adapted if info.from_scratch else f"{self.method}, {adapted}"
+
+    @property
+    def adaptations(self) -> tuple[AdaptationInfo, ...]:
+        """The last one first; none for a run that was only trained."""
+        return () if self.adaptation is None else tuple(self.adaptation.history())
 
 
 def describe_run(method: Method, domain: Domain, seed: int, benchmark: str | None, device: torch.device) -> Manifest:
@@ -92,16 +140,29 @@ def describe_run(method: Method, domain: Domain, seed: int, benchmark: str | Non
             void=domain.void,
             fingerprint=domain.fingerprint,
         ),
-        environment=Environment(
-            python=platform.python_version(),
-            torch=str(torch.__version__),
-            numpy=np.__version__,
-            platform=platform.platform(),
-            device=str(device),
-            threads=torch.get_num_threads(),
-        ),
-        started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        **_made_with(device),
     )
+
+
+def describe_adapted(parent: Manifest, adaptation: AdaptationInfo, device: torch.device) -> Manifest:
+    """The manifest of an adapted run: its parent's, or, trained from scratch, one of its own on the same source."""
+    changed = {"onedomain": __version__, "adaptation": adaptation, **_made_with(device)}
+    if adaptation.from_scratch:
+        changed |= {"method": adaptation.method, "settings": adaptation.settings}
+    return parent.model_copy(update=changed)
+
+
+def _made_with(device: torch.device) -> dict[str, Any]:
+    environment = Environment(
+        python=platform.python_version(),
+        torch=str(torch.__version__),
+        numpy=np.__version__,
+        platform=platform.platform(),
+        device=str(device),
+        threads=torch.get_num_threads(),
+    )
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return {"environment": environment, "started": now.isoformat(timespec="seconds")}
 
 
 def begin_folder(folder: Path, manifest: Manifest) -> None:
@@ -140,18 +201,43 @@ def refuse_used_folder(folder: Path) -> None:
         raise UserError("out", f"{folder} exists and is not empty", hint)
 
 
-def refuse_changes(before: Manifest, now: Manifest) -> None:
-    """A resumed run must be the same run: same method, settings, seed, network and data."""
-    for part in ("method", "seed", "benchmark", "network", "source", "settings"):
-        old, new = getattr(before, part), getattr(now, part)
-        if old == new:
-            continue
-        if isinstance(old, BaseModel):
-            old, new = old.model_dump(), new.model_dump()
-        if isinstance(old, dict) and isinstance(new, dict):
-            part = next(key for key in {**old, **new} if old.get(key) != new.get(key))
-            old, new = old.get(part), new.get(part)
-        raise UserError(part, f"is {new!r} now, and was {old!r}", f"{old!r} to resume, or another --out")
+def refuse_changes(before: Manifest, now: Manifest, defaults: Mapping[str, Any]) -> None:
+    """A resumed run must be the same run: same method, settings, seed, network and data.
+
+    `defaults` are those of the settings: what they were where a setting is newer than the run.
+    """
+    before = before.model_copy(update={"settings": {**defaults, **before.settings}})
+    if (before.adaptation is None) != (now.adaptation is None):
+        was = "a trained run" if before.adaptation is None else "an adapted run"
+        raise UserError("out", f"holds {was}, which is gone on with otherwise", resume_command(before))
+    if before.adaptation and now.adaptation:  # the parent may have moved
+        moved = now.adaptation.model_copy(update={"parent": before.adaptation.parent})
+        now = now.model_copy(update={"adaptation": moved})
+    for part in ("method", "seed", "benchmark", "network", "source", "settings", "adaptation"):
+        _refuse_difference(part, getattr(before, part), getattr(now, part))
+
+
+def _refuse_difference(part: str, old: Any, new: Any) -> None:
+    """Name the first part, however deep, that is not as it was."""
+    if old == new:
+        return
+    if isinstance(old, BaseModel) and isinstance(new, BaseModel):
+        old, new = old.model_dump(), new.model_dump()
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            _refuse_difference(key, old.get(key), new.get(key))
+    raise UserError(part, f"is {new!r} now, and was {old!r}", f"{old!r} to resume, or another --out")
+
+
+def resume_command(manifest: Manifest, folder: Path | str = "FOLDER") -> str:
+    """What to type to go on with a run that was stopped."""
+    adaptation = manifest.adaptation
+    if adaptation is None:
+        return shlex.join(["onedomain", "train", "--resume", "--out", str(folder)])
+    target = adaptation.target if adaptation.benchmark else f"{adaptation.target}=DIR"
+    words = ["onedomain", "adapt", adaptation.parent or "RUN", "--target", target, "--shots", str(adaptation.shots)]
+    words += ["--method", adaptation.method, "--seed", str(adaptation.draw), "--resume", "--out", str(folder)]
+    return shlex.join(words)
 
 
 def warn_of_other_environment(before: Manifest, now: Manifest) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.distributions import Beta
 
 from onedomain.arrays import as_vectors
@@ -48,10 +49,8 @@ class Noise:
         return self._with([torch.randn(count, 1, *mu.shape[1:], generator=generator).to(mu) for mu in self.mu])
 
     def _with(self, standard: list[Tensor]) -> list[Tensor]:
-        return [
-            F.softplus(torch.addcmul(mu, sigma, normal))
-            for mu, sigma, normal in zip(self.mu, self.sigma, standard, strict=True)
-        ]
+        drawn = zip(self.mu, self.sigma, standard, strict=True)
+        return [_Softplus.apply(mu, sigma, normal) for mu, sigma, normal in drawn]  # type: ignore[no-untyped-call]
 
     def draw_mix(self, count: int) -> Tensor:
         """λ ~ Beta(a, b) of every sample and draw, (count, N), with gradients to φm (implicit reparameterisation)."""
@@ -89,6 +88,27 @@ class Made:
         """Mean of what the labels of the last kind give to other classes than the largest; void pixels have none."""
         labels = self.labels[-1].detach()
         return (labels.sum(2) - labels.amax(2)).sum() / labels.sum().clamp(min=1)
+
+
+class _Softplus(torch.autograd.Function):
+    """Softplus(μ + σ·ε) of all draws. Its own backward, which sums over draws without products of their size."""
+
+    @staticmethod
+    def forward(ctx: Any, mu: Tensor, sigma: Tensor, standard: Tensor) -> Tensor:
+        e = torch.addcmul(mu, sigma, standard)
+        ctx.save_for_backward(e, standard)
+        return F.softplus(e)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        e, standard = ctx.saved_tensors
+        of_mu, of_sigma = torch.zeros_like(e[0]), torch.zeros_like(e[0])
+        for of_draw, e_of_draw, standard_of_draw in zip(gradient, e, standard, strict=True):
+            of_e = torch.sigmoid(e_of_draw).mul_(of_draw)
+            of_mu += of_e
+            of_sigma.addcmul_(of_e, standard_of_draw)
+        return of_mu, of_sigma, None
 
 
 class Perturbation(nn.Module):

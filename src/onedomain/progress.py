@@ -1,7 +1,12 @@
-"""Progress of long work: a live bar in a terminal, plain lines in a log file. Always on standard error."""
+"""Progress of long work: a live bar in a terminal, plain lines in a log file. Always on standard error.
+
+With ONEDOMAIN_PROGRESS=json it is JSON lines instead, for a program that watches this one.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +21,8 @@ class Update(Protocol):
 
 
 _SHORTEST, _LONGEST = 5.0, 30.0  # seconds between two plain lines
+_BETWEEN_JSON = 1.0  # seconds between two JSON lines
+FORM = "ONEDOMAIN_PROGRESS"
 
 
 @contextmanager
@@ -23,6 +30,8 @@ def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit
     """Yield a function to call with how much is done and the values to show beside it."""
     if not shown:
         yield lambda done, values, note="": None
+    elif os.environ.get(FORM) == "json":
+        yield _JsonLines(label, total, start, unit)
     elif sys.stderr.isatty():
         with _bar(label, total, start, unit) as update:
             yield update
@@ -83,10 +92,26 @@ class _Lines:
         if not (done == self.total or waited >= _LONGEST or (tenth and waited >= _SHORTEST)):
             return
         left = (self.total - done) / rate if rate else 0.0
-        pace = [note] if note else [f"{rate:.1f} {self.unit}/s", f"{_duration(left)} left"]
+        pace = [note] if note else [f"{rate:.1f} {self.unit}/s", f"{duration(left)} left"]
         parts = [self.label, f"{done}/{self.total}", _text(values), *pace]
         print("  ".join(part for part in parts if part), file=sys.stderr, flush=True)
         self.last_done, self.last_time = done, now
+
+
+class _JsonLines:
+    """A line a second: {"progress": label, "done", "total", "unit", "rate", "note"}."""
+
+    def __init__(self, label: str, total: int, start: int, unit: str) -> None:
+        self.said = {"progress": label, "total": total, "unit": unit}
+        self.total, self.clock, self.last = total, _Clock(start), float("-inf")
+
+    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
+        now, rate = time.monotonic(), self.clock.rate(done, bool(note))
+        if done < self.total and now - self.last < _BETWEEN_JSON:
+            return
+        self.last = now
+        line = {**self.said, "done": done, "rate": round(rate, 3), "note": note}
+        print(json.dumps(line), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -116,7 +141,11 @@ def _text(values: Mapping[str, float]) -> str:
     return "  ".join(f"{name} {value:.4g}" for name, value in values.items())
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """
+    >>> duration(61), duration(3661)
+    ('1:01', '1:01:01')
+    """
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

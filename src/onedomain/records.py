@@ -10,9 +10,9 @@ from typing import Any
 
 from onedomain.errors import UserError
 from onedomain.files import read_json_lines
-from onedomain.manifest import MANIFEST, Manifest, read_manifest
+from onedomain.manifest import MANIFEST, Manifest, read_manifest, resume_command
 from onedomain.outcomes import OWN, Outcome, read_outcomes
-from onedomain.run import RESULTS, WEIGHTS
+from onedomain.run import BEFORE, RESULTS, WEIGHTS
 from onedomain.samples import AugmentedSample, read_samples
 from onedomain.snapshots import Snapshot, read_snapshots
 from onedomain.training import METRICS
@@ -36,11 +36,11 @@ class RunRecords:
 
     def scores(self, benchmark: str) -> dict[str, dict[str, dict[str, Any]]]:
         """The rows of a benchmark's domains, by domain and metric, in the order of scoring."""
-        rows: dict[str, dict[str, dict[str, Any]]] = {}
-        for row in self.results:
-            if _benchmark(row) == benchmark and "data" in row:  # others are of made domains, or of several together
-                rows.setdefault(row["domain"], {})[row["metric"]] = row
-        return rows
+        return _by_domain(self.results, benchmark)
+
+    def scores_before(self, benchmark: str) -> dict[str, dict[str, dict[str, Any]]]:
+        """Of an adapted run: its parent's rows, on the same images; empty for a run that was only trained."""
+        return _by_domain(_read_results(self.folder / BEFORE), benchmark)
 
     def outcomes(self, benchmark: str) -> dict[str, Outcome]:
         """What the run answered on a benchmark's domains, by domain, in the order of scoring; read once.
@@ -99,10 +99,12 @@ def read_run(folder: str | Path, *, unfinished: bool = False) -> RunRecords:
     if unfinished:
         return run
     if not run.finished:
-        done, steps = max((row["step"] for row in run.metrics), default=0), run.manifest.settings.get("steps", "?")
-        resume = shlex.join(["onedomain", "train", "--resume", "--out", str(folder)])
+        done = max((row["step"] for row in run.metrics), default=0)
+        settings = run.manifest.adaptation.settings if run.manifest.adaptation else run.manifest.settings
         raise UserError(
-            str(folder), f"has not finished ({done} of {steps} steps)", f"a finished run; wait, or: {resume}"
+            str(folder),
+            f"has not finished ({done} of {settings.get('steps', '?')} steps)",
+            f"a finished run; wait, or: {resume_command(run.manifest, folder)}",
         )
     if not run.benchmarks:
         raise UserError(str(folder), "has no records", f"a run that was scored: {run.evaluate_command()}")
@@ -147,6 +149,14 @@ def _read_results(path: Path) -> list[dict[str, Any]]:
         raise UserError(str(path), "ends in the middle of a line", "a whole file, as onedomain evaluate writes it")
     read_json_lines(path, "domain")
     return read_json_lines(path, "metric")
+
+
+def _by_domain(rows: Sequence[dict[str, Any]], benchmark: str) -> dict[str, dict[str, dict[str, Any]]]:
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        if _benchmark(row) == benchmark and "data" in row:  # others are of made domains, or of several together
+            found.setdefault(row["domain"], {})[row["metric"]] = row
+    return found
 
 
 def _benchmark(row: dict[str, Any]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -32,11 +32,16 @@ from onedomain.samples import save_embeddings
 from onedomain.training import METRICS
 from onedomain.uncertainty import Calibration
 
+if TYPE_CHECKING:
+    from onedomain.adaptation.adapted import Adapted
+    from onedomain.adaptation.base import Adaptation
+
 WEIGHTS = "model.safetensors"
 AUXILIARY = "auxiliary.safetensors"  # what was learned beside the network, such as φ
 CALIBRATION = "calibration.safetensors"
 ALL_UNSEEN = "all unseen"  # stands for a domain in records of what takes several domains
 RESULTS = "results.jsonl"
+BEFORE = "before.jsonl"  # in an adapted run, its parent's records of the very images that it was scored on
 
 
 @dataclass(frozen=True)
@@ -93,14 +98,7 @@ class Run:
         """Score every domain; `seen` names those that the average over unseen domains leaves out."""
         if not (isinstance(domains, Mapping) and domains):
             raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
-        checked: dict[str, Domain] = {}
-        for name, data in domains.items():
-            domain = renamed(as_domain(data, name, "test", self.classes), name)
-            if domain.classes != self.classes:
-                given = f"has the {len(domain.classes)} classes {_list(domain.classes)}"
-                raise UserError(name, given, f"those of the source, {_list(self.classes)}")
-            self._check_images(name, domain.image_shape, domain.value_range)
-            checked[name] = domain
+        checked = {name: self._not_adapted_to(self.as_domain(data, name, "test")) for name, data in domains.items()}
         scores: dict[str, Scores] = {}
         outcomes: dict[str, Outcome] = {}
         done = 0
@@ -124,6 +122,50 @@ class Run:
                 )
                 outcomes[name] = gathering.outcome()
         return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes)
+
+    def adapt(
+        self,
+        target: Any,
+        shots: int,
+        *,
+        method: str | Adaptation = "fine-tune",
+        test: Any = None,
+        source: Any = None,
+        held_out: Any = None,
+        name: str | None = None,
+        seed: int = 0,
+        seeds: int = 1,
+        steps: int | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        progress: bool = True,
+    ) -> Adapted:
+        """Adapt copies of this run to a new domain by a few labelled images of it; this run stays as it is.
+
+        Of each class `shots` images are drawn from `target` (of dense labels: so many in all), once for each of `seeds`
+        draws, the first by `seed`. `test` is what is scored before and after; without it, what was not drawn.
+        `source` and `held_out`, as given to `fit`, tell what is forgotten; `fada` and `ccsa` train on `source`, too.
+        With `out` the adapted run is kept in a folder, several in folders `draw-0`, `draw-1`, … inside it, and
+        `resume=True` goes on from there.
+        """
+        from onedomain.adaptation.adapting import adapt
+
+        return adapt(
+            self,
+            target,
+            shots,
+            method=method,
+            test=test,
+            source=source,
+            held_out=held_out,
+            name=name,
+            seed=seed,
+            seeds=seeds,
+            steps=steps,
+            out=out,
+            resume=resume,
+            progress=progress,
+        )
 
     def predict(self, images: Any, *, batch_size: int = 250) -> Predictions:
         """Classify images, given as `as_images` takes them."""
@@ -183,6 +225,8 @@ class Run:
             "threads": self.manifest.environment.threads,
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         }
+        if self.manifest.adaptation is not None:
+            common["adaptation"] = self.manifest.adaptation.model_dump(mode="json", exclude={"images", "before"})
         rows = []
         for name, scores in evaluation.scores.items():
             for metric in SCORED:
@@ -226,6 +270,28 @@ class Run:
         kept = [row for row in old if (row.get("benchmark"), row["domain"]) not in replaced]
         write_atomically(path, to_json_lines(kept + new))
         save_embeddings(self.folder, self.method)
+
+    def as_domain(self, data: Any, name: str, split: str) -> Domain:
+        """Data in any form that `fit` takes, refused if this run cannot know its classes or take its images."""
+        domain = renamed(as_domain(data, name, split, self.classes), name)
+        if domain.classes != self.classes:
+            given = f"has the {len(domain.classes)} classes {_list(domain.classes)}"
+            raise UserError(name, given, f"those of the source, {_list(self.classes)}")
+        self._check_images(name, domain.image_shape, domain.value_range)
+        return domain
+
+    def _not_adapted_to(self, domain: Domain) -> Domain:
+        """A domain without the images that the run was adapted to: it knows them by heart."""
+        known = {image for info in self.manifest.adaptations for image in info.images}
+        if not known:
+            return domain
+        others = domain.without(known)
+        if others is None:
+            raise UserError(domain.name, "holds only images that this run was adapted to", "others to score")
+        if len(others) == len(domain):
+            return domain
+        note = f"{len(domain) - len(others)} adapted to, left out"
+        return replace(others, note="; ".join(part for part in (domain.note, note) if part))
 
     def _check_images(self, name: str, shape: tuple[int, int, int], value_range: tuple[float, float]) -> None:
         trained_low, trained_high = self.manifest.source.value_range

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,7 +17,17 @@ class Settings(BaseModel):
 
     steps: int = Field(10_000, ge=1, le=10**9, description="training steps (the paper's Digits protocol: 10,000)")
     batch_size: int = Field(32, ge=1, le=2**16, description="images a step (paper: 32)")
-    learning_rate: float = Field(1e-4, gt=0, description="Adam's rate (paper: 1e-4)")
+    learning_rate: float = Field(1e-4, gt=0, description="rate of the optimiser (paper, Digits: 1e-4)")
+    optimiser: Literal["adam", "sgd"] = Field(
+        "adam", description="what trains the network; sgd has Nesterov momentum 0.9 (paper, Digits: Adam)"
+    )
+    schedule: Literal["constant", "cosine"] = Field(
+        "constant", description="of the rate over the run: as it is, or falling to 0 along half a cosine"
+    )
+    weight_decay: float = Field(0.0, ge=0, description="weight of the squared weights in the loss (L2 penalty)")
+    flips_and_crops: bool = Field(
+        False, description="mirror training images by chance, and shift them by up to an eighth of their side"
+    )
     checkpoint_every: int = Field(500, ge=1, description="steps between two checkpoints")
     log_every: int = Field(50, ge=1, description="steps that one line of metrics.jsonl averages over")
 

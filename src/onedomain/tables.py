@@ -8,15 +8,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.data.prepare import Row
 from onedomain.evaluation import METRICS, Evaluation
+from onedomain.manifest import AdaptationInfo
 from onedomain.run import Predictions, Run
+
+if TYPE_CHECKING:
+    from onedomain.adaptation.adapted import Adapted
 
 
 def say(text: str) -> None:
@@ -24,14 +29,14 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _console() -> Console:
+def new_console() -> Console:
     # Rich cuts tables to 80 columns when its output is not a terminal; a pipe or a file has room.
     # Names of files and folders are shown as they are: no markup, no emoji.
     width = None if sys.stdout.isatty() else 140
     return Console(width=width, markup=False, emoji=False, highlight=False)
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
+def new_table(*columns: str, title: str | None = None) -> Table:
     """The first column is a name, folded if it is too long; the others are right-aligned numbers or, last, a text."""
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
@@ -48,9 +53,11 @@ def percent(value: float) -> str:
 def show_evaluation(run: Run, evaluation: Evaluation) -> None:
     manifest = run.manifest
     title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source.name}"
-    table = _table("domain", "images", "accuracy %", "95% interval", "NLL", "ECE %", "", title=title)
+    if manifest.adaptation is not None:
+        title += f"; {adaptation_title(manifest.adaptation)}, draw {manifest.adaptation.draw}"
+    table = new_table("domain", "images", "accuracy %", "95% interval", "NLL", "ECE %", "", title=title)
     for name, scores in evaluation.scores.items():
-        remark = scores.note if name in evaluation.unseen else "source"
+        remark = scores.note if name in evaluation.unseen else _seen_as(run, name, scores.note)
         interval = f"{100 * scores.low:.1f}–{100 * scores.high:.1f}"
         table.add_row(
             name,
@@ -61,19 +68,20 @@ def show_evaluation(run: Run, evaluation: Evaluation) -> None:
             percent(scores.ece),
             remark,
         )
-    table.add_section()
-    average = {metric: evaluation.average(metric) for metric in METRICS}
-    label = "average unseen"
-    nll = f"{average['nll']:.3f}"
-    table.add_row(label, "", percent(average["accuracy"]), "", nll, percent(average["ece"]), "", style="bold")
-    _console().print(table)
+    if evaluation.unseen:
+        table.add_section()
+        average = {metric: evaluation.average(metric) for metric in METRICS}
+        label = "average unseen"
+        nll = f"{average['nll']:.3f}"
+        table.add_row(label, "", percent(average["accuracy"]), "", nll, percent(average["ece"]), "", style="bold")
+    new_console().print(table)
     show_uncertainty(evaluation)
 
 
 def show_uncertainty(evaluation: Evaluation) -> None:
     """How well the model knows what it does not know, domain by domain."""
-    table = _table("domain", "Brier", "error AUROC", "AURC", "domain score", "flagged %", title="Uncertainty")
-    for name in [*evaluation.scores, None]:
+    table = new_table("domain", "Brier", "error AUROC", "AURC", "domain score", "flagged %", title="Uncertainty")
+    for name in [*evaluation.scores, *([None] if evaluation.unseen else [])]:
         values = {
             metric: evaluation.average(metric) if name is None else getattr(evaluation[name], metric)
             for metric in ("brier", "error_auroc", "aurc", "domain_score", "flagged")
@@ -85,17 +93,55 @@ def show_uncertainty(evaluation: Evaluation) -> None:
         if name is None:
             table.add_section()
         table.add_row(name or "average unseen", *cells, style="bold" if name is None else None)
-    console = _console()
+    console = new_console()
     console.print(table)
     correlation = evaluation.rank_correlation()
     if correlation is not None:
         console.print(f"Rank correlation of domain score and accuracy lost, unseen domains: {correlation:.2f}")
 
 
+def _seen_as(run: Run, name: str, note: str) -> str:
+    adapted_to = [info.target for info in run.manifest.adaptations]
+    return "; ".join(part for part in ("adapted to" if name in adapted_to else "source", note) if part)
+
+
+def adaptation_title(info: AdaptationInfo) -> str:
+    """How a run was adapted, in a few words."""
+    each = "images" if len(info.images) == info.shots else "images a class"
+    return f"{info.method} with {info.shots} {each} of {info.target}"
+
+
+def show_adapted(run: Run, adapted: Adapted) -> None:
+    """Before and after, on the target and on the source; what is after with its deviation over draws."""
+    info = adapted.run.manifest.adaptation
+    steps = "" if info is None else f"{adaptation_title(info)}, {info.settings['steps']} steps"
+    count = len(adapted.draws)
+    draws = f"{count} draws, mean ± standard deviation" if count > 1 else "1 draw"
+    console = new_console()
+    console.print(f"{run.manifest.method}, seed {run.manifest.seed}: {steps}; {draws}", style="italic")
+    table = new_table("domain", "images", "before %", "after %", "change", "")
+    for name in adapted.domains:
+        change = adapted.change(name)
+        scores = next(draw.after[name] for draw in adapted.draws if name in draw.after)
+        deviation = "" if change.deviation is None else f" ± {100 * change.deviation:.2f}"
+        role = "source" if name == adapted.source else "target"
+        table.add_row(
+            name,
+            f"{scores.count:,}",
+            percent(change.mean_before),
+            f"{percent(change.mean_after)}{deviation}",
+            f"{100 * change.gain:+.2f}",
+            "; ".join(part for part in (role, scores.split, scores.note) if part),
+        )
+    console.print(table)
+    seconds = ", ".join(f"{draw.run.seconds:.0f} s" for draw in adapted.draws)
+    console.print(f"Adapting took {seconds}.")
+
+
 def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
     """Methods as rows, domains as columns."""
     unseen = next(iter(evaluations.values())).unseen
-    table = _table(
+    table = new_table(
         "method",
         f"{source} (source)",
         *unseen,
@@ -109,7 +155,7 @@ def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
             evaluation.average(),
         ]
         table.add_row(method, *(percent(value) for value in values))
-    _console().print(table)
+    new_console().print(table)
 
 
 def evaluation_as_json(
@@ -118,6 +164,7 @@ def evaluation_as_json(
     return {
         "run": str(run.folder),
         "method": run.manifest.method,
+        "adaptation": _adaptation_as_json(run),
         "benchmark": benchmark,
         "trained_on": run.manifest.benchmark,
         "seed": run.manifest.seed,
@@ -126,11 +173,17 @@ def evaluation_as_json(
             name: {**asdict(scores), "unseen": name in evaluation.unseen} for name, scores in evaluation.scores.items()
         },
         "average": {
-            metric: None if math.isnan(evaluation.average(metric)) else evaluation.average(metric) for metric in METRICS
+            metric: None if math.isnan(evaluation.average(metric)) else evaluation.average(metric)
+            for metric in (METRICS if evaluation.unseen else ())
         },
         "rank_correlation": evaluation.rank_correlation(),
         "missing": list(missing),
     }
+
+
+def _adaptation_as_json(run: Run) -> dict[str, Any] | None:
+    info = run.manifest.adaptation
+    return None if info is None else info.model_dump(mode="json", exclude={"images", "before"})
 
 
 def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[dict[str, Any]]:
@@ -154,12 +207,12 @@ def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[
 
 
 def show_predictions(files: Sequence[str], predictions: Predictions) -> None:
-    table = _table("image", "label", "probability %", "entropy (nats)", "domain score", "out of domain")
+    table = new_table("image", "label", "probability %", "entropy (nats)", "domain score", "out of domain")
     for row in predictions_as_json(files, predictions):
         score = "–" if row["domain_score"] is None else f"{row['domain_score']:.2f}"
         flag = {None: "–", True: "yes", False: "no"}[row["out_of_domain"]]
         table.add_row(row["file"], row["label"], percent(row["probability"]), f"{row['uncertainty']:.3f}", score, flag)
-    _console().print(table)
+    new_console().print(table)
 
 
 def show_data(folder: Path, rows: Sequence[Row], json: bool) -> None:
@@ -170,19 +223,20 @@ def show_data(folder: Path, rows: Sequence[Row], json: bool) -> None:
     for row in rows:
         counts = ", ".join(f"{count:,} {split}" for split, count in row.counts.items())
         table.add_row(row.name, row.what, row.state, counts)
-    console = _console()
+    console = new_console()
     console.print(table)
     for row in rows:  # too long for a column: one line each
         where = row.where.replace(f"{folder}/", "")
         console.print(f"{row.name}: {'; '.join([where, *row.problems])}", soft_wrap=True)
 
 
-def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = Table("method", "what it does", "step, ERM = 1", "from", box=SIMPLE_HEAD)
+def show_methods(kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Methods, or adaptations, and below them the settings of each."""
+    table = Table(kind, "what it does", "step, ERM = 1", "from", box=SIMPLE_HEAD)
     for row in rows:
         cost = "–" if row["cost"] is None else f"{row['cost']:.1f}"
         table.add_row(row["name"], row["summary"], cost, row["citation"])
-    console = _console()
+    console = new_console()
     console.print(table)
     for row in rows:
         settings = Table(f"{row['name']}: --set", "default", "what", box=SIMPLE_HEAD)
@@ -194,5 +248,8 @@ def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
 def show_benchmarks(rows: Sequence[Mapping[str, Any]]) -> None:
     table = Table("benchmark", "what it is", "source", "unseen targets", "network", box=SIMPLE_HEAD)
     for row in rows:
-        table.add_row(row["name"], row["summary"], row["source"], ", ".join(row["targets"]), row["network"])
-    _console().print(table)
+        targets = ", ".join(row["targets"])
+        if row["corruptions"]:  # 95 names
+            targets = f"{len(KINDS)} corruptions × {len(SEVERITIES)} severities"
+        table.add_row(row["name"], row["summary"], row["source"], targets, row["network"])
+    new_console().print(table)

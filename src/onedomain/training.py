@@ -83,7 +83,8 @@ def train(
                     tracker.samples(step)
 
                 seed_everything(seed, step)
-                batch = source.batch(indices(step), method.device)
+                batch = method.varied(source.batch(indices(step), method.device))
+                method.set_rate(step)
                 method.network.module.train()
                 journal.add(method.step(batch))
 

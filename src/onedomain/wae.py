@@ -21,6 +21,8 @@ from onedomain.equations import (
     wae_loss,
 )
 
+WAE_COST = 0.2  # time of an image in a step of the dense V by that in a step of ERM; 32 images of 3×32×32, one thread
+
 
 class AutoEncoder(nn.Module):
     """V = G∘Q: an encoder to codes e of shape (N, code) and a decoder back to images in [0, 1]."""

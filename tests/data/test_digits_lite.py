@@ -167,3 +167,11 @@ def test_the_names_come_without_torch_and_without_the_data_libraries() -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(rendered.__file__).parents[2])}
     output = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert output.stdout.strip() == "[] 4", output.stderr
+
+
+@pytest.mark.parametrize("name", digits_lite.TRAINING)
+def test_images_to_adapt_with_are_balanced_and_none_is_scored(name: str) -> None:
+    train, test = digits_lite.target(name, "train"), digits_lite.target(name)
+    assert np.bincount(train.labels).tolist() == [40] * 10
+    assert (train.split, train.note) == ("train", "rendered")
+    assert not set(train.image_fingerprints()) & set(test.image_fingerprints())

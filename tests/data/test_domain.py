@@ -97,3 +97,19 @@ def test_the_value_range_is_that_of_a_batch():
     low, high = domain(images=IMAGES.astype(np.float32) / 10 - 2).value_range
     assert low == pytest.approx(-2)
     assert high == pytest.approx(7.1 - 2)
+
+
+def test_an_image_is_known_by_its_fingerprint_whatever_its_form_and_place():
+    images = np.random.default_rng(0).integers(0, 256, (5, 4, 4, 3), dtype=np.uint8)
+    labels = np.zeros(5, np.int64)
+    as_bytes = Domain("a", "train", images, labels, ("x",))
+    as_floats = Domain("b", "test", images[::-1].astype(np.float32) / 255, labels, ("x",))
+    found = as_bytes.image_fingerprints()
+    assert len(set(found)) == 5
+    assert as_floats.image_fingerprints() == found[::-1]
+    changed = images.copy()
+    changed[2, 3, 3, 2] ^= 1
+    assert Domain("c", "test", changed, labels, ("x",)).image_fingerprints()[2] != found[2]
+    assert np.array_equal(as_bytes.without(found[:2]).images, images[2:])
+    assert as_bytes.without(["another"]) is as_bytes
+    assert as_bytes.without(found) is None

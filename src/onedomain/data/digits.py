@@ -49,7 +49,7 @@ class DigitSet:
     counts: Mapping[str, int]  # images a split, as published
     needed: tuple[str, ...]  # the splits that the benchmark reads
     official: Mapping[str, tuple[Form, ...]]  # per split, the first that is there is read
-    get: str  # what to do where it is missing
+    get: str  # what to do where a {split} is missing
 
 
 SETS: Mapping[str, DigitSet] = {
@@ -79,7 +79,7 @@ SETS: Mapping[str, DigitSet] = {
             "train": (Form(formats.read_image_list, ("mnist_m_train", "mnist_m_train_labels.txt")),),
             "test": (Form(formats.read_image_list, ("mnist_m_test", "mnist_m_test_labels.txt")),),
         },
-        get="it has no direct public address: put the folder mnist_m_test and mnist_m_test_labels.txt "
+        get="it has no direct public address: put the folder mnist_m_{split} and mnist_m_{split}_labels.txt "
         "(from yaroslav.ganin.net, or data/mnist_m of github.com/joffery/M-ADA) into digits/mnist-m/",
     ),
     "svhn": DigitSet(
@@ -102,7 +102,7 @@ SETS: Mapping[str, DigitSet] = {
             "train": (Form(partial(formats.read_mat, lowest=0), ("synth_train_32x32.mat",)),),
             "test": (Form(partial(formats.read_mat, lowest=0), ("synth_test_32x32.mat",)),),
         },
-        get="it has no direct public address: put synth_test_32x32.mat (of SynthDigits.zip, from "
+        get="it has no direct public address: put synth_{split}_32x32.mat (of SynthDigits.zip, from "
         "yaroslav.ganin.net) into digits/syn/",
     ),
     "usps": DigitSet(
@@ -132,9 +132,14 @@ class MissingData(UserError):
         files = " or ".join(" + ".join(form.files) for form in SETS[name].official[split])
         folders = ", ".join(f"{folder}/" for folder in _folders(name))
         looked = f"neither in digits/{SETS[name].prepared} nor as {files} in {folders}"
-        problem = f"not found in {Path(data_dir)}: {looked}; {SETS[name].get}"
+        problem = f"not found in {Path(data_dir)}: {looked}; {how_to_get(name, split)}"
         super().__init__(f"domain '{name}' ({split})", problem)
         self.domain = name
+
+
+def how_to_get(name: str, split: str = "test") -> str:
+    """What to do where a split of a data set is missing."""
+    return SETS[name].get.format(split=split)
 
 
 class Found(NamedTuple):

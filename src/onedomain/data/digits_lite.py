@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CLASSES = tuple("0123456789")
 VALIDATION_A_CLASS = 100  # of 500
+TRAINING_IMAGES = 400  # of a rendered target, to adapt with
 # Backgrounds of a blend, by the deviation of their brightness. MNIST-M has many photographs full of detail;
 # ours are two, and half of them is sky and blur. Beyond the upper bound nobody reads the digit.
 MIN_TEXTURE, MAX_TEXTURE = 8.0, 50.0
@@ -50,19 +51,21 @@ def source() -> tuple[Domain, Domain]:
     return part("train"), part("validation")
 
 
-def target(name: str) -> Domain:
-    """The unseen domain of this name, one of `TARGETS`."""
+def target(name: str, split: str = "test") -> Domain:
+    """The unseen domain of this name, one of `TARGETS`; of those in `TRAINING` there is a split `train` as well."""
     from onedomain.data.domain import Domain
 
     if name not in TARGETS:
         raise unknown("target", name, TARGETS)
-    arrays = target_arrays(name)
-    return Domain(name, "test", arrays["images"], arrays["labels"], CLASSES, note=TARGETS[name].note)
+    arrays = target_arrays(name, split)
+    return Domain(name, split, arrays["images"], arrays["labels"], CLASSES, note=TARGETS[name].note)
 
 
-def target_arrays(name: str) -> Arrays:
+def target_arrays(name: str, split: str = "test") -> Arrays:
     """`images` and `labels` of a target, and what its images were made of."""
-    return cached(f"digits-lite-{name}", _VERSION, TARGETS[name].build)
+    if split == "test":
+        return cached(f"digits-lite-{name}", _VERSION, TARGETS[name].build)
+    return cached(f"digits-lite-{name}-{split}", _VERSION, TRAINING[name])
 
 
 def _mnist() -> Arrays:
@@ -121,12 +124,12 @@ def _build_blend() -> Arrays:
     }
 
 
-def _build_syn() -> Arrays:
-    return rendered.syn_rendered(2000, np.random.default_rng(_SEED + 2))
+def _build_syn(count: int = 2000, seed: int = _SEED + 2) -> Arrays:
+    return rendered.syn_rendered(count, np.random.default_rng(seed))
 
 
-def _build_svhn_style() -> Arrays:
-    return rendered.svhn_style(2000, _photographs(), np.random.default_rng(_SEED + 3))
+def _build_svhn_style(count: int = 2000, seed: int = _SEED + 3) -> Arrays:
+    return rendered.svhn_style(count, _photographs(), np.random.default_rng(seed))
 
 
 def _photographs() -> Array:
@@ -165,4 +168,10 @@ TARGETS: dict[str, Target] = {
     "svhn-style": Target(
         _build_svhn_style, "2,000 faint, tilted, shaded, compressed house numbers, after SVHN", "rendered"
     ),
+}
+
+# Images of the rendered targets to adapt with: drawn like those that are scored, none of them the same.
+TRAINING: dict[str, Callable[[], Arrays]] = {
+    "syn-rendered": lambda: _build_syn(TRAINING_IMAGES, _SEED + 4),
+    "svhn-style": lambda: _build_svhn_style(TRAINING_IMAGES, _SEED + 5),
 }

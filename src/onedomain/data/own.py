@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from onedomain.data.domain import Domain, IntArray
+from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
 from onedomain.errors import UserError, unknown
 from onedomain.progress import progress
 
-IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 _CHANNELS = (1, 3, 4)
 _IN_MEMORY = 2 * 2**30  # larger folders are decoded into a memory-mapped file
 
@@ -128,31 +128,6 @@ def read_images(files: Sequence[Path], *, size: tuple[int, int] | None, channels
             if done % 500 == 0:
                 update(done, {})
     return images
-
-
-def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.ndarray:
-    """One image file as (height, width, channels) bytes."""
-    from PIL import Image, UnidentifiedImageError
-
-    if channels not in (1, 3):
-        raise UserError(str(file), f"cannot be read with {channels} channels", "1 (grey) or 3 (colour)")
-    try:
-        with Image.open(file) as opened:
-            if opened.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255
-                opened = Image.fromarray((np.asarray(opened) // 257).astype(np.uint8))
-            elif opened.mode in ("I", "F"):
-                raise UserError(str(file), f"has pixels of type {opened.mode}", "8 or 16 bits a channel")
-            image = opened.convert("RGB" if channels == 3 else "L")
-    except FileNotFoundError:
-        raise UserError(str(file), "does not exist", "an image file") from None
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise UserError(
-            str(file), f"cannot be decoded as an image ({str(error)[:100]})", "a whole image file"
-        ) from None
-    if size is not None and image.size != (size[1], size[0]):
-        image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
-    pixels = np.asarray(image)
-    return pixels[..., None] if channels == 1 else pixels
 
 
 class _DatasetImages:

@@ -1,38 +1,21 @@
 """What data there is, whether it is whole, and how it is fetched: `onedomain data list | check | prepare`.
 
 `prepare` downloads the published files (checked against their published SHA-256) into `digits/raw/`, or takes
-those that lie there, and writes one .npz file a data set, with its own SHA-256 beside it.
+those that lie there, and writes one .npz file a data set, with its own SHA-256 beside it. What is CIFAR-10 or made of
+it stands in `prepare_cifar`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from onedomain.data import digits, formats
+from onedomain.data import digits, formats, prepare_cifar
+from onedomain.data.fetch import Entry, Folder, Progress, Row, check_sum, download, save_prepared
 from onedomain.data.formats import Arrays
 from onedomain.errors import UserError, unknown
-from onedomain.files import make_folder, os_errors_are_user_errors, write_atomically
 
-Folder = str | os.PathLike[str]
-Progress = Callable[[str, float], None]  # what is being done, and how much of it, 0 to 1
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A data set of the catalogue; what its files hold stands in `digits.SETS`."""
-
-    what: str
-    addresses: tuple[str, ...] = ()  # folders in which the files lie: the first, then its mirrors
-    sha256: Mapping[str, str] = field(default_factory=dict)  # of each file, as published
-
+__all__ = ["CATALOGUE", "Entry", "Row", "check_data", "check_name", "list_data", "prepare"]
 
 # SHA-256 of MNIST and SVHN: TensorFlow Datasets (url_checksums/mnist.txt, svhn_cropped.txt), and again in
 # torchvision's prototype data sets, from which that of USPS comes. MNIST-M and SYN are published without any.
@@ -68,24 +51,8 @@ CATALOGUE: Mapping[str, Entry] = {
             "usps.t.bz2": "a9c0164e797d60142a50604917f0baa604f326e9a689698763793fa5d12ffc4e",
         },
     ),
+    **prepare_cifar.CATALOGUE,
 }
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of `onedomain data list` and `check`."""
-
-    name: str
-    what: str
-    state: str  # list: present, missing; check: whole, partial, broken, missing
-    where: str  # the files, or what to do where they are missing
-    counts: Mapping[str, int]  # images a split, where known
-    problems: tuple[str, ...] = ()  # what is not as published, a line each
-
-    @property
-    def ok(self) -> bool:
-        """Whether the benchmark can use it."""
-        return self.state in ("present", "whole", "partial")
 
 
 def list_data(data_dir: Folder) -> list[Row]:
@@ -94,6 +61,8 @@ def list_data(data_dir: Folder) -> list[Row]:
 
 
 def _listed(name: str, data_dir: Folder) -> Row:
+    if name in prepare_cifar.CATALOGUE:
+        return prepare_cifar.listed(name, CATALOGUE[name], Path(data_dir))
     what, prepared = CATALOGUE[name].what, digits.prepared_path(name, data_dir)
     try:
         counts = formats.npz_counts(prepared) if prepared.exists() else {}
@@ -101,7 +70,7 @@ def _listed(name: str, data_dir: Folder) -> Row:
     except UserError as error:
         return Row(name, what, "broken", str(prepared), {}, (str(error),))
     if not found:
-        return Row(name, what, "missing", digits.SETS[name].get, {})
+        return Row(name, what, "missing", digits.how_to_get(name), {})
     return Row(name, what, "present", _where(found), counts)
 
 
@@ -111,15 +80,17 @@ def check_data(data_dir: Folder, names: Iterable[str] | None = None) -> list[Row
 
 
 def _checked(name: str, data_dir: Folder) -> Row:
+    if name in prepare_cifar.CATALOGUE:
+        return prepare_cifar.checked(name, CATALOGUE[name], Path(data_dir))
     what, published, needed = CATALOGUE[name].what, digits.SETS[name].counts, digits.SETS[name].needed
     where, counts, problems = str(digits.prepared_path(name, data_dir)), {}, []
     try:
         found = _found(name, data_dir)
         if not found:
-            return Row(name, what, "missing", digits.SETS[name].get, {})
+            return Row(name, what, "missing", digits.how_to_get(name), {})
         where = _where(found)
         for path in dict.fromkeys(path for files in found.values() for path in files.paths):
-            _check_sum(name, path)
+            check_sum(name, CATALOGUE[name], path)
         for split in found:
             labels = digits.read(name, split, data_dir)[1]
             counts[split] = len(labels)
@@ -140,7 +111,9 @@ def _checked(name: str, data_dir: Folder) -> Row:
 def prepare(name: str, data_dir: Folder, progress: Progress | None = None) -> str:
     """Fetch one data set and write its prepared file; returns the line that tells what was done."""
     tell = progress or (lambda _text, _fraction: None)
-    target = digits.prepared_path(check_name(name), data_dir)
+    if check_name(name) in prepare_cifar.CATALOGUE:
+        return prepare_cifar.prepare(name, CATALOGUE[name], Path(data_dir), tell)
+    target = digits.prepared_path(name, data_dir)
     if target.exists():
         return f"{name}: already prepared, {target}"
     arrays: dict[str, Arrays] = {}
@@ -148,13 +121,13 @@ def prepare(name: str, data_dir: Folder, progress: Progress | None = None) -> st
         files = digits.find(name, split, data_dir) or _fetch(name, split, Path(data_dir), tell)
         if files:
             for path in files.paths:
-                _check_sum(name, path)
+                check_sum(name, CATALOGUE[name], path)
             tell(f"reading {', '.join(path.name for path in files.paths)}", 0.0)
             arrays[split] = digits.read(name, split, data_dir)
         elif split in digits.SETS[name].needed:
             raise digits.MissingData(name, split, data_dir)
     tell(f"writing {target.name}", 0.0)
-    _save(target, arrays)
+    save_prepared(target, arrays)
     counts = ", ".join(f"{len(labels):,} {split}" for split, (_, labels) in arrays.items())
     return f"{name}: prepared, {target} ({counts})"
 
@@ -179,91 +152,6 @@ def _fetch(name: str, split: str, data_dir: Path, tell: Progress) -> digits.Foun
     for form in digits.SETS[name].official[split]:
         if all(file in CATALOGUE[name].sha256 for file in form.files):
             for file in form.files:
-                _download(name, data_dir / "digits" / "raw" / file, tell)
+                download(name, CATALOGUE[name], data_dir / "digits" / "raw" / file, tell)
             return digits.find(name, split, data_dir)
     return None
-
-
-class _Meter:
-    """The progress bar that pooch asks for."""
-
-    def __init__(self, text: str, tell: Progress) -> None:
-        self.text, self.tell, self.total, self.done = text, tell, 0, 0
-
-    def update(self, count: int) -> None:
-        self.done += count
-        self.tell(self.text, min(1.0, self.done / self.total) if self.total else 0.0)
-
-    def reset(self) -> None:
-        self.done = 0
-
-    def close(self) -> None:
-        pass
-
-
-def _download(name: str, target: Path, tell: Progress) -> None:
-    import pooch
-    import requests
-
-    pooch.get_logger().setLevel("ERROR")
-    sha256 = CATALOGUE[name].sha256[target.name]
-    reasons = []
-    for address in (folder + target.name for folder in CATALOGUE[name].addresses):
-        # identity: some servers would unpack a .gz on the way, and then no checksum holds
-        downloader = pooch.HTTPDownloader(
-            progressbar=_Meter(f"downloading {address}", tell),
-            chunk_size=1 << 16,
-            headers={"Accept-Encoding": "identity"},
-        )
-        with os_errors_are_user_errors(target):
-            try:
-                pooch.retrieve(address, f"sha256:{sha256}", target.name, target.parent, downloader=downloader)
-                return
-            except requests.HTTPError as error:
-                reasons.append(f"{address} (HTTP {getattr(error.response, 'status_code', 'error')})")
-            except requests.RequestException:  # an OSError too, but not one of the disk
-                reasons.append(f"{address} (no connection)")
-            except ValueError:
-                reasons.append(f"{address} (what came has not the published SHA-256 {sha256})")
-    help_yourself = f"put it at {target} yourself, then run: onedomain data prepare {name}"
-    raise UserError(target.name, f"cannot be downloaded from {' or '.join(reasons)}; {help_yourself}")
-
-
-def _check_sum(name: str, path: Path) -> None:
-    """Compare a prepared file with the SHA-256 beside it, a published one with that of the catalogue."""
-    beside = _sum_path(path)
-    if path.suffix == ".npz" and beside.exists():
-        wanted, origin = beside.read_text(encoding="utf-8", errors="replace")[:64], f"in {beside.name}"
-    elif path.name in CATALOGUE[name].sha256:
-        wanted, origin = CATALOGUE[name].sha256[path.name], "as published"
-    else:
-        return
-    digest = _sha256(path)
-    if digest != wanted:
-        again = f"delete it and run: onedomain data prepare {name}"
-        raise UserError(str(path), f"its SHA-256 is {digest}, not {wanted!r} {origin}; {again}")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with formats.decoding(path, "a file you may read"), path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _sum_path(path: Path) -> Path:
-    return path.with_name(path.name + ".sha256")
-
-
-def _save(target: Path, arrays: Mapping[str, Arrays]) -> None:
-    """Write the prepared file and, before it, its checksum: where the data is, its checksum is too."""
-    members: dict[str, Any] = {}
-    for split, (images, labels) in arrays.items():
-        members |= {f"x_{split}": images, f"y_{split}": labels}
-    content = io.BytesIO()
-    np.savez_compressed(content, **members)
-    digest = hashlib.sha256(content.getbuffer()).hexdigest()
-    make_folder(target.parent)
-    write_atomically(_sum_path(target), f"{digest}  {target.name}\n")  # as `sha256sum --check` reads it
-    write_atomically(target, content.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import torch
 from torch import nn
 
 from onedomain.data.domain import Batch, Domain
+from onedomain.flips_and_crops import flipped_and_cropped
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings, parse_settings
 from onedomain.uncertainty import Predictive
@@ -69,6 +71,7 @@ class Method(ABC):
         `folder` is the run folder, for what is too large for memory; without one it stays in memory.
         """
         self.network, self.device, self.seed, self.folder = network, device, seed, folder
+        self.scheduled: list[torch.optim.Optimizer] = []
         network.module.to(device)
         for layer in network.module.modules():
             if isinstance(layer, (nn.Conv2d, nn.ConvTranspose2d)):
@@ -79,11 +82,32 @@ class Method(ABC):
         channels, height, width = images.shape[1:]
         self.image_shape = (channels, height, width)
 
+    def optimiser_for(self, *modules: nn.Module) -> torch.optim.Optimizer:
+        """What trains these modules, as the settings say; the loop sets its rate at every step."""
+        self.scheduled.append(new_optimiser(nn.ModuleList(modules), self.settings))
+        return self.scheduled[-1]
+
+    def set_rate(self, step: int) -> None:
+        """Give the optimisers this step's rate: a function of the step alone, so that resuming stays exact."""
+        if self.settings.schedule == "cosine":
+            rate = self.settings.learning_rate * (1 + math.cos(math.pi * step / self.settings.steps)) / 2
+            for group in (group for optimiser in self.scheduled for group in optimiser.param_groups):
+                group["lr"] = rate
+
+    def varied(self, batch: Batch) -> Batch:
+        """A training batch, flipped and cropped if the settings say so; as it is otherwise."""
+        return flipped_and_cropped(batch) if self.settings.flips_and_crops else batch
+
     @property
     def training_parameters(self) -> int:
         """How many parameters are trained, those beside the network included."""
         beside = 0 if self.auxiliary is None else sum(parameter.numel() for parameter in self.auxiliary.parameters())
         return self.network.parameter_count + beside
+
+    @property
+    def answering(self) -> tuple[NamedNetwork, ...]:
+        """The networks that answer: more than one is an ensemble."""
+        return (self.network,)
 
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
@@ -91,6 +115,10 @@ class Method(ABC):
         self.network.module.eval()
         logits, z = self.network.look(images)
         return Predictive(logits.double().softmax(1)[None], embedding=z)
+
+    def preparation_cost(self, images: int) -> float:
+        """Time of all that `prepare` does in a run on so many source images, in steps of ERM; about, like `cost`."""
+        return 0.0
 
     @abstractmethod
     def begin(self, source: Domain) -> None:
@@ -127,7 +155,7 @@ class Method(ABC):
 
 
 class AdamMethod(Method):
-    """A method whose state is the network and Adam, and `head` if training needs one that prediction does not."""
+    """A method whose state is the network, its optimiser, and `head` if training needs one that prediction does not."""
 
     head: nn.Module | None = None
 
@@ -138,8 +166,7 @@ class AdamMethod(Method):
 
     def begin(self, source: Domain) -> None:
         self.source = source
-        trained = [self.network.module, *([] if self.head is None else [self.head])]
-        self.optimiser = adam(nn.ModuleList(trained), self.settings.learning_rate)
+        self.optimiser = self.optimiser_for(self.network.module, *([] if self.head is None else [self.head]))
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -170,6 +197,9 @@ class LossMethod(AdamMethod):
         return {name: value.detach() for name, value in losses.items()}
 
 
-def adam(module: nn.Module, learning_rate: float) -> torch.optim.Adam:
-    """Adam in its fused form: on a CPU the plain one takes longer than the LeNet's forward pass."""
-    return torch.optim.Adam(module.parameters(), lr=learning_rate, fused=True)
+def new_optimiser(module: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    """Adam in its fused form: on a CPU the plain one takes longer than the LeNet's forward pass. Or SGD."""
+    rate, decay = settings.learning_rate, settings.weight_decay
+    if settings.optimiser == "sgd":
+        return torch.optim.SGD(module.parameters(), rate, momentum=0.9, weight_decay=decay, nesterov=True)
+    return torch.optim.Adam(module.parameters(), rate, weight_decay=decay, fused=True)

@@ -11,11 +11,11 @@ import torch
 from pydantic import Field, field_validator
 from torch import nn
 
-from onedomain.ascent import ascend, frozen, near_range
+from onedomain.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import ada_objective, semantic_distance, task_loss
-from onedomain.methods.base import Method, Part, adam
+from onedomain.methods.base import Method, Part
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings
 from onedomain.uncertainty import Predictive
@@ -69,9 +69,13 @@ class GUD(Method):
         self.auxiliary = nn.ModuleList(others) if others else None
         self.networks = [self.network, *(NamedNetwork(other, embedding=self.network.embedding) for other in others)]
 
+    def preparation_cost(self, images: int) -> float:
+        settings, size = self.settings, min(images, self.settings.round_size)
+        return ASCENT_COST * settings.ascent_steps * settings.rounds * size * len(settings.gammas) / 32
+
     def begin(self, source: Domain) -> None:
         self.source = source
-        self.optimisers = [adam(network.module, self.settings.learning_rate) for network in self.networks]
+        self.optimisers = [self.optimiser_for(network.module) for network in self.networks]
         self.augmentations = [
             Augmentation(source, self.settings.round_size, (self.seed, place), self._folder(place))
             for place in range(len(self.networks))
@@ -91,7 +95,7 @@ class GUD(Method):
         for network, optimiser, augmentation in zip(self.networks, self.optimisers, self.augmentations, strict=True):
             if augmentation.domains:  # the grown training set, every image as likely
                 pool = augmentation.pool
-                batch = pool.batch(torch.randint(len(pool), (len(batch.labels),)).numpy(), self.device)
+                batch = self.varied(pool.batch(torch.randint(len(pool), (len(batch.labels),)).numpy(), self.device))
             network.module.train()
             loss = task_loss(network(batch.images), batch.labels, self.source.void).mean()
             optimiser.zero_grad()
@@ -99,6 +103,10 @@ class GUD(Method):
             optimiser.step()
             losses.append(loss.detach())
         return {"loss": torch.stack(losses).mean()}
+
+    @property
+    def answering(self) -> tuple[NamedNetwork, ...]:
+        return tuple(self.networks)
 
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from onedomain.ascent import ascend, frozen, near_range
+from onedomain.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain, IntArray
 from onedomain.equations import ada_objective, relaxation, semantic_distance, task_loss
 from onedomain.meta import Model, batch_losses, meta_gradient
-from onedomain.methods.base import Method, Part, adam
+from onedomain.methods.base import Method, Part
 from onedomain.settings import Settings
 from onedomain.transport import wasserstein
-from onedomain.wae import AutoEncoder, ConvAutoEncoder, DenseAutoEncoder, WAESettings, WAETraining
+from onedomain.wae import WAE_COST, AutoEncoder, ConvAutoEncoder, DenseAutoEncoder, WAESettings, WAETraining
 
 TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on
 
@@ -84,6 +84,11 @@ class SDG(Method):
             v = self._new_auto_encoder()
         return self.network.parameter_count + sum(parameter.numel() for parameter in v.parameters())
 
+    def preparation_cost(self, images: int) -> float:
+        settings, size = self.settings, min(images, self.settings.domain_size)
+        learned = settings.wae_epochs * (images + (settings.domains - 1) * size) if settings.beta > 0 else 0
+        return (ASCENT_COST * settings.ascent_steps * settings.domains * size + WAE_COST * learned) / 32
+
     def begin(self, source: Domain) -> None:
         self.source = source
         self.low, self.high = source.value_range
@@ -91,7 +96,7 @@ class SDG(Method):
         self.augmentation = Augmentation(source, self.settings.domain_size, (self.seed,), folder)
         self.wae: WAETraining | None = None  # V, in training or trained
         self.wae_before = 0  # the domain that V was trained for
-        self.optimiser = adam(self.network.module, self.settings.learning_rate)
+        self.optimiser = self.optimiser_for(self.network.module)
 
     def prepare(self, step: int) -> Iterator[Part]:
         """Algorithm 1, lines 1 to 3: make S⁺ₖ, if it is due, with V re-trained on S⁺ₖ₋₁ (on S for the first)."""
@@ -191,7 +196,8 @@ class SDG(Method):
         """This step's images of every augmented domain, in equal numbers."""
         domains = self.augmentation.domains
         count = max(1, self.settings.augmented_batch // max(1, len(domains)))
-        return [domain.batch(_random_indices(len(domain), count), self.device) for domain in domains]
+        drawn = (domain.batch(_random_indices(len(domain), count), self.device) for domain in domains)
+        return [self.varied(batch) for batch in drawn]
 
     def _new_wae(self, number: int) -> WAETraining:
         """The training of V before domain `number`: on the domain before it, the source for the first."""

@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 from onedomain.arrays import as_bytes, as_vectors
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
-from onedomain.meta import Model, batch_losses, in_layout_of, meta_gradient
-from onedomain.methods.base import Method, Part, adam
+from onedomain.meta import MetaGradient, Model, batch_losses, in_layout_of, meta_gradient
+from onedomain.methods.base import Method, Part
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
 from onedomain.perturb import Made, Noise, Perturbation, by_fan_in, effect_of
 from onedomain.settings import Settings
@@ -87,8 +87,8 @@ class UncertainSDG(Method):
     def begin(self, source: Domain) -> None:
         self.source = source
         self.at = 0  # the step that comes next
-        self.optimiser = adam(self.network.module, self.settings.learning_rate)
-        self.phi_optimiser = adam(self.phi, self.settings.learning_rate)
+        self.optimiser = self.optimiser_for(self.network.module)
+        self.phi_optimiser = self.optimiser_for(self.phi)
         # Plain ascent stands still as soon as θ fits, when the gradient is small; Adam's steps keep their size.
         self.climber = torch.optim.Adam(by_fan_in(self.phi, self.settings.adversary_rate), fused=True, maximize=True)
 
@@ -98,9 +98,9 @@ class UncertainSDG(Method):
 
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Algorithm 2: meta-train on S, meta-test on K perturbed and mixed domains, meta-update of θ and φ."""
-        module, losses_of = self.network.module, partial(batch_losses, loss=partial(task_loss, void=self.source.void))
+        module = self.network.module
         if self.at < self.settings.warm_up:
-            loss = losses_of(Model(module, {}, {}), [batch])[0]
+            loss = self._source_loss(Model(module, {}, {}), batch).sum()
             self.optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimiser.step()
@@ -108,59 +108,24 @@ class UncertainSDG(Method):
 
         if self._bursts:
             self._climb_alone(batch)
-        at_theta: list[tuple[torch.Tensor, Noise, Made]] = []  # z, what φ says of S, and what it makes of it
-        cut: list[Made] = []  # the same, as leaves: everything on the way back to φ is passed only once
-        pull: list[torch.Tensor] = []  # gradients of α·L_const by what φ made
-
-        def source_loss(model: Model) -> torch.Tensor:
-            with watched(self.network) as seen:
-                losses = losses_of(model, [batch])
-            if not at_theta:  # of several inner steps the first one, at θ: (μ, σ) = φp(S, θ)
-                noise = self._noise(seen.inputs)
-                at_theta.append((seen.z.detach(), noise, self._make(batch, noise)))
-                cut.append(at_theta[0][2].cut())
-                also.update(cut[0].parts)
-            return losses
-
-        def domain_losses(model: Model) -> torch.Tensor:
-            losses, distances = self._meta_test(model, batch, cut[0], at_theta[0][0])
-            if self._climbs and self.settings.alpha > 0 and cut[0].parts:
-                total = self.settings.alpha * distances.sum()
-                pull.extend(_gradients([total], cut[0].parts.values(), retain_graph=True))
-            return losses
-
-        also: dict[str, torch.Tensor] = {}
+        domains = _Domains(self, batch)
         meta = meta_gradient(
             module,
-            source_loss,
-            domain_losses,
+            domains.meta_train,
+            domains.meta_test,
             rate=self.settings.inner_rate,
             inner_steps=self.settings.inner_steps,
             second_order=self.settings.second_order,
-            also=also,
+            also=domains.leaves,
         )
         meta.assign(module)
         self.optimiser.step()
-        _, noise, made = at_theta[0]
         if self.settings.uncertainty:
-            towards = [meta.gradients[name] for name in made.parts]
-            if pull:
-                towards = [task - constraint for task, constraint in zip(towards, pull, strict=True)]
-            gradients = _gradients(made.parts.values(), self.phi.parameters(), towards)
-            for parameter, gradient in zip(self.phi.parameters(), gradients, strict=True):
-                parameter.grad = in_layout_of(parameter, gradient)
+            domains.assign(meta)
             (self.climber if self._climbs else self.phi_optimiser).step()
         losses = torch.cat([meta.source_loss, meta.domain_losses])
-        return {
-            "loss": losses.sum(),
-            "source": losses[0],
-            "augmented": losses[1:].mean(),
-            "perturbation": torch.stack([offset.mean() for offset in cut[0].offsets]).mean().detach(),
-            "sigma": torch.stack([sigma.detach().mean() for sigma in noise.sigma]).mean(),
-            "smoothness": cut[0].smoothness,
-            "tau": noise.tau.detach().mean(),
-            "mix": (noise.a / (noise.a + noise.b)).detach().mean(),
-        }
+        logged = {"loss": losses.sum(), "source": losses[0], "augmented": losses[1:].mean()}
+        return {**logged, **domains.strength()}
 
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
@@ -245,6 +210,9 @@ class UncertainSDG(Method):
             return (self.at - self.settings.warm_up) % 2 == 0
         return self.settings.adversary == "throughout"
 
+    def _source_loss(self, model: Model, batch: Batch) -> torch.Tensor:
+        return batch_losses(model, [batch], loss=partial(task_loss, void=self.source.void))
+
     def _noise(self, inputs: list[torch.Tensor]) -> Noise:
         noise: Noise = self.phi(inputs)
         if self.settings.uncertainty:
@@ -318,6 +286,60 @@ class UncertainSDG(Method):
         distances = semantic_distance(z.detach().repeat(kinds * k, *[1] * (z.dim() - 1)), z_plus) / (z[0].numel() / 2)
         weighted = [(made.weights[:, None] * each.view(kinds, k, size).mean(2)).sum(0) for each in (losses, distances)]
         return weighted[0], weighted[1]
+
+
+class _Domains:
+    """The K domains of one step, made by φ in the meta-train pass and used in the meta-test.
+
+    The meta-test sees what φ made as leaves: everything on the way back to φ is passed once, for the gradients of task
+    loss and constraint together.
+    """
+
+    def __init__(self, method: UncertainSDG, batch: Batch) -> None:
+        self.method, self.batch = method, batch
+        self.drawn = False
+        self.leaves: dict[str, torch.Tensor] = {}  # what φ made, as `meta_gradient` is to see it
+        self.pull: tuple[torch.Tensor, ...] = ()  # gradients of α·L_const by what φ made
+
+    def meta_train(self, model: Model) -> torch.Tensor:
+        """L_task on S; of several inner steps the first one, at θ, gives (μ, σ) = φp(S, θ)."""
+        with watched(self.method.network) as seen:
+            losses = self.method._source_loss(model, self.batch)
+        if not self.drawn:
+            self.drawn = True
+            self.z = seen.z.detach()
+            self.noise = self.method._noise(seen.inputs)
+            self.made = self.method._make(self.batch, self.noise)
+            self.cut = self.made.cut()
+            self.leaves.update(self.cut.parts)
+        return losses
+
+    def meta_test(self, model: Model) -> torch.Tensor:
+        """L_task of θ̂ on each domain, and, while φ climbs, the gradient of α·L_const."""
+        losses, distances = self.method._meta_test(model, self.batch, self.cut, self.z)
+        alpha = self.method.settings.alpha
+        if self.method._climbs and alpha > 0 and self.leaves:
+            self.pull = _gradients([alpha * distances.sum()], self.leaves.values(), retain_graph=True)
+        return losses
+
+    def assign(self, meta: MetaGradient) -> None:
+        """Make the gradient of L_task − α·L_const (of L_task alone, when φ does not climb) the `.grad` of φ."""
+        towards = [meta.gradients[name] for name in self.made.parts]
+        if self.pull:
+            towards = [task - constraint for task, constraint in zip(towards, self.pull, strict=True)]
+        phi = list(self.method.phi.parameters())
+        for parameter, gradient in zip(phi, _gradients(self.made.parts.values(), phi, towards), strict=True):
+            parameter.grad = in_layout_of(parameter, gradient)
+
+    def strength(self) -> dict[str, torch.Tensor]:
+        """How hard the domains are: logged, since they are to grow harder."""
+        return {
+            "perturbation": torch.stack([offset.mean() for offset in self.cut.offsets]).mean().detach(),
+            "sigma": torch.stack([sigma.detach().mean() for sigma in self.noise.sigma]).mean(),
+            "smoothness": self.cut.smoothness,
+            "tau": self.noise.tau.detach().mean(),
+            "mix": (self.noise.a / (self.noise.a + self.noise.b)).detach().mean(),
+        }
 
 
 def _gradients(

@@ -2,5 +2,6 @@
 
 from onedomain.networks.lenet import LeNet
 from onedomain.networks.named import NamedNetwork, build_network, own_network
+from onedomain.networks.wide_resnet import WideResNet
 
-__all__ = ["LeNet", "NamedNetwork", "build_network", "own_network"]
+__all__ = ["LeNet", "NamedNetwork", "WideResNet", "build_network", "own_network"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from onedomain.errors import UserError
 from onedomain.networks.named import NamedNetwork
@@ -69,10 +71,8 @@ def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> It
     for name, offset in zip(network.perturb, offsets, strict=True):
 
         def perturb(_layer: nn.Module, _inputs: tuple[Tensor, ...], h: Tensor, offset: Tensor = offset) -> Tensor:
-            samples, of_sample = offset.shape[1], [1] * (h.dim() - 1)
-            copies = (1, 1) if len(h) == samples else share.shape[:2]
-            h = h.view(*copies, samples, *h.shape[1:])
-            return torch.addcmul(h, offset, share.view(*share.shape, *of_sample)).flatten(0, 2)
+            perturbed: Tensor = _Shared.apply(h, offset, share)  # type: ignore[no-untyped-call]
+            return perturbed
 
         hooks.append(network.module.get_submodule(name).register_forward_hook(perturb))
     try:
@@ -80,6 +80,56 @@ def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> It
     finally:
         for hook in hooks:
             hook.remove()
+
+
+class _Shared(torch.autograd.Function):
+    """h + share·offset for every draw and kind. Its own backward, since these are the largest tensors of a step:
+    what autograd derives makes a tensor of their size for each product before it is summed.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, offset: Tensor, share: Tensor) -> Tensor:
+        samples, of_sample = offset.shape[1], [1] * (h.dim() - 1)
+        copies = (1, 1) if len(h) == samples else share.shape[:2]
+        h = h.view(*copies, samples, *h.shape[1:])
+        ctx.save_for_backward(offset, share)
+        ctx.multiplied = copies != share.shape[:2]
+        return torch.addcmul(h, offset, share.view(*share.shape, *of_sample)).flatten(0, 2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        offset, share = ctx.saved_tensors
+        kinds, draws, samples = share.shape
+        of_h = of_offset = of_share = None
+        rows = _rows(gradient).view(kinds, draws * samples, -1)
+        if ctx.needs_input_grad[0]:
+            of_h = gradient
+            if ctx.multiplied:
+                of_h = _unrows(rows.view(kinds * draws, samples, -1).sum(0), gradient[:samples])
+        weights = share.view(kinds, draws * samples, 1)
+        if ctx.needs_input_grad[1]:
+            summed = rows[0] * weights[0]
+            for row, weight in zip(rows[1:], weights[1:], strict=True):
+                summed.addcmul_(row, weight)
+            of_offset = _unrows(summed, offset.flatten(0, 1)).view_as(offset)
+        if ctx.needs_input_grad[2]:
+            products = torch.bmm(rows.transpose(0, 1), _rows(offset.flatten(0, 1))[:, :, None])
+            of_share = products[..., 0].t().reshape(share.shape)
+        return of_h, of_offset, of_share
+
+
+def _rows(features: Tensor) -> Tensor:
+    """(N, C, …) → (N, features), channels last: a view for maps that are kept so."""
+    return (features.permute(0, 2, 3, 1) if features.dim() == 4 else features).flatten(1)
+
+
+def _unrows(rows: Tensor, like: Tensor) -> Tensor:
+    """The way back, to the shape of `like`."""
+    if like.dim() != 4:
+        return rows
+    n, c, h, w = like.shape
+    return rows.view(n, h, w, c).permute(0, 3, 1, 2)
 
 
 def probe(network: NamedNetwork, images: Tensor) -> Seen:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
@@ -11,8 +12,13 @@ from torch import nn
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError, unknown
 from onedomain.networks.lenet import LeNet
+from onedomain.networks.wide_resnet import WideResNet
 
-NETWORKS: dict[str, type[LeNet]] = {"lenet": LeNet}
+NETWORKS: dict[str, Callable[[int, tuple[int, int, int]], LeNet | WideResNet]] = {
+    "lenet": LeNet,
+    "wrn-16-4": partial(WideResNet, depth=16, width=4),  # the paper's, for CIFAR-10-C
+    "wrn-10-1": partial(WideResNet, depth=10, width=1),
+}
 
 
 @dataclass(frozen=True)

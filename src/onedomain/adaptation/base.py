@@ -1,0 +1,76 @@
+"""What an adaptation is: a method that also meets a few labelled images of the target."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from onedomain.data.domain import Batch, Domain
+from onedomain.methods.base import AdamMethod
+from onedomain.settings import Settings
+
+
+class Adaptation(AdamMethod):
+    """Trains a network on drawn images of a target, `shots`; the loop and its promises are those of training."""
+
+    from_scratch: ClassVar[bool] = False  # whether it makes a network of its own from source and shots together
+    shots: Domain
+
+    @property
+    def name(self) -> str:
+        """The file's name for the library's own, the class's for a user's."""
+        package, _, file = type(self).__module__.rpartition(".")
+        return file.replace("_", "-") if package == __package__ else type(self).__name__
+
+    def meet(self, shots: Domain) -> None:
+        """Take the images that were drawn from the target, before training begins."""
+        self.shots = shots
+
+    def planned(self, shots: int) -> dict[str, Any]:
+        """The settings for so many drawn images: where `steps` are left open, they are found by a rule."""
+        return self.settings.model_dump()
+
+
+class TwoDomainSettings(Settings):
+    """From scratch on a full source and a few target images: rates and numbers of steps are ours."""
+
+    steps: int = Field(2_500, ge=1, le=10**9, description="training steps: fixed in advance, never by target accuracy")
+    batch_size: int = Field(30, ge=2, le=2**16, description="source images a step, classes in equal numbers")
+    shots_a_class: int = Field(2, ge=1, description="target images a step, of each class in the source batch")
+    learning_rate: float = Field(1e-3, gt=0, description="Adam's rate (fine-tuning has the paper's 1e-4)")
+
+
+class TwoDomains(Adaptation):
+    """Trains a new network on batches of the source, each with drawn images of the same classes beside it."""
+
+    Settings = TwoDomainSettings
+    settings: TwoDomainSettings
+    from_scratch = True
+    needs_embedding = True
+    balanced = True
+    dense = False
+
+    def meet(self, shots: Domain) -> None:
+        super().meet(shots)
+        self.members = {int(label): np.flatnonzero(shots.labels == label) for label in np.unique(shots.labels)}
+
+    def beside(self, batch: Batch) -> Batch:
+        """Target images of the classes of a source batch, drawn anew at every step.
+
+        Of classes that the target lacks there are none; if it lacks all of them, there are some of any class.
+        """
+        labels = [label for label in sorted(set(batch.labels.tolist())) if label in self.members]
+        chosen = [
+            self.members[label][torch.randperm(len(self.members[label]))[: self.settings.shots_a_class].numpy()]
+            for label in labels or self.members
+        ]
+        return self.shots.batch(np.concatenate(chosen), self.device)
+
+    def embed_both(self, source: Batch, target: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits and embeddings, (N, D), of the source's images followed by the target's, from one pass."""
+        # In the layout of the parts: concatenating keeps channels_last.
+        logits, z = self.network.embed(torch.cat([source.images, target.images]))
+        return logits, z.flatten(1)

@@ -1,0 +1,150 @@
+"""A user's own images under corruptions: every file of a folder, in the same place below another one."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onedomain.data.corruptions import SEVERITIES, VERSION, corrupt, processes, set_for
+from onedomain.data.corruptions.shared import Bytes
+from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
+from onedomain.errors import UserError
+from onedomain.files import make_folder, write_atomically
+from onedomain.progress import progress
+
+MADE = "corrupted.json"  # is in a folder that `corrupt_folder` filled, and says how
+
+
+class Picture(NamedTuple):
+    """One file to corrupt: the work of one process at a time."""
+
+    file: Path
+    key: str  # its path inside the folder: what is drawn for it does not depend on the other files
+    out: Path
+    kind: str
+    severity: int
+    seed: int
+    constants: str | None
+    overlays: Path
+
+
+def corrupt_folder(
+    folder: Path,
+    kinds: Sequence[str],
+    severities: Sequence[int],
+    out: Path,
+    *,
+    overlays: Path,
+    seed: int = 0,
+    constants: str | None = None,
+    shown: bool = True,
+) -> Counter[str]:
+    """Write every image of `folder`, corrupted, below `out`, under the same sub-folder and name.
+
+    With several kinds each has a sub-folder of its own, and so has each of several severities. Files that are there
+    already are passed over: killed and started again, it goes on. Returns how many images each set of constants made.
+    """
+    files = sorted(_files(folder, out))
+    _begin(out, folder, kinds, severities, seed, constants)
+    pictures = []
+    for kind in kinds:
+        for severity in severities:
+            below = out / kind if len(kinds) > 1 else out
+            below = below / str(severity) if len(severities) > 1 else below
+            for file in files:
+                inside = file.relative_to(folder)
+                picture = Picture(file, inside.as_posix(), below / inside, kind, severity, seed, constants, overlays)
+                pictures.append(picture)
+    left = [picture for picture in pictures if not picture.out.exists()]
+    for parent in {picture.out.parent for picture in left}:
+        make_folder(parent)
+    used: Counter[str] = Counter()
+    start = len(pictures) - len(left)
+    with progress("corrupt", len(pictures), start=start, shown=shown, unit="images") as update:
+        for done, (_, name) in enumerate(processes.results(_corrupt_file, left, None), start=start + 1):
+            used[name] += 1
+            update(done, {})
+    return used
+
+
+def _files(folder: Path, out: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise UserError(str(folder), "is not a folder", "a folder of images")
+    if out.resolve() == folder.resolve() or folder.resolve() in out.resolve().parents:
+        raise UserError("--out", f"{out} lies in the folder of the images", "a folder elsewhere")
+    files = [file for file in folder.rglob("*") if file.suffix.lower() in IMAGE_ENDINGS and file.is_file()]
+    if not files:
+        raise UserError(str(folder), "holds no image", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
+    return files
+
+
+def _begin(
+    out: Path, folder: Path, kinds: Sequence[str], severities: Sequence[int], seed: int, constants: str | None
+) -> None:
+    """Note how `out` is filled; refuse a folder that holds anything else."""
+    made = {
+        "of": str(folder.resolve()),
+        "kinds": list(kinds),
+        "severities": list(severities),
+        "seed": seed,
+        "constants": constants or "by size",
+        "version": VERSION,
+    }
+    path = out / MADE
+    if path.exists():
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+            changed = [key for key in made if before.get(key) != made[key]]
+        except (ValueError, AttributeError):
+            changed, before = ["of"], {}
+        if changed:
+            given = f"{out} was filled with {changed[0]} {before.get(changed[0])!r}, and now it is {made[changed[0]]!r}"
+            raise UserError("--out", given, "a new or empty folder, or the same again to go on")
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError("--out", f"{out} exists and is not empty", "a new or empty folder")
+    make_folder(out)
+    write_atomically(path, json.dumps(made, indent=2) + "\n")
+
+
+def _corrupt_file(picture: Picture) -> str:
+    """Decode, corrupt and write one image; the name of the constants that suited it."""
+    pixels = decode_image(picture.file, None, channels=3)
+    name = picture.constants or set_for(*pixels.shape[:2])
+    corrupted = corrupt(
+        pixels[None],
+        picture.kind,
+        picture.severity,
+        seed=picture.seed,
+        keys=[picture.key],
+        constants=name,
+        overlays=picture.overlays,
+    )
+    write_atomically(picture.out, _encoded(corrupted[0], picture.out))
+    return name
+
+
+def _encoded(pixels: Bytes, path: Path) -> bytes:
+    """The image in the format of its ending, with as little loss as that has."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    kind = Image.registered_extensions()[path.suffix.lower()]
+    best: dict[str, dict[str, Any]] = {"JPEG": {"quality": 95, "subsampling": 0}, "WEBP": {"lossless": True}}
+    Image.fromarray(np.ascontiguousarray(pixels)).save(file, kind, **best.get(kind, {}))
+    return file.getvalue()
+
+
+def parse_severities(text: str) -> tuple[int, ...]:
+    """`3` or `all`."""
+    if text == "all":
+        return SEVERITIES
+    if text not in map(str, SEVERITIES):
+        raise UserError("--severity", f"got {text!r}", "1 (mild) to 5 (severe), or all")
+    return (int(text),)

@@ -1,0 +1,74 @@
+"""Work in parallel processes, which end when the one that started them does."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from onedomain.errors import OnedomainError, UserError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def results(
+    work: Callable[[Task], Result], tasks: Sequence[Task], processes: int | None
+) -> Iterator[tuple[Task, Result]]:
+    """Each task with its result, in the order in which they are done; as many processes as cores by default."""
+    if processes is not None and processes < 1:
+        raise UserError("processes", f"got {processes}", "a whole number from 1")
+    count = min(processes or cores(), len(tasks))
+    if count <= 1:
+        for task in tasks:
+            yield task, work(task)
+        return
+    left = iter(tasks)
+    # Not forked: a process that has used threads, as OpenCV and torch do, may hang when it is.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(count, mp_context=context, initializer=_settle) as pool:
+        running: dict[Future[Result], Task] = {}
+
+        def start() -> None:
+            task = next(left, None)
+            if task is not None:
+                running[pool.submit(work, task)] = task
+
+        try:
+            for _ in range(2 * count):  # what is queued waits in memory
+                start()
+            while running:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    task = running.pop(future)
+                    start()
+                    yield task, future.result()
+        except BrokenProcessPool:
+            raise OnedomainError("a process was killed, for want of memory perhaps; run it again to go on") from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _settle() -> None:
+    """Leave Ctrl-C to the process that started this one, use one core, and end when that process is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import cv2
+
+    cv2.setNumThreads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

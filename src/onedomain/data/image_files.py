@@ -1,0 +1,36 @@
+"""Image files of a user's own; without torch, so that many processes can read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from onedomain.errors import UserError
+
+IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+
+
+def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.ndarray:
+    """One image file as (height, width, channels) bytes."""
+    from PIL import Image, UnidentifiedImageError
+
+    if channels not in (1, 3):
+        raise UserError(str(file), f"cannot be read with {channels} channels", "1 (grey) or 3 (colour)")
+    try:
+        with Image.open(file) as opened:
+            if opened.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255
+                opened = Image.fromarray((np.asarray(opened) // 257).astype(np.uint8))
+            elif opened.mode in ("I", "F"):
+                raise UserError(str(file), f"has pixels of type {opened.mode}", "8 or 16 bits a channel")
+            image = opened.convert("RGB" if channels == 3 else "L")
+    except FileNotFoundError:
+        raise UserError(str(file), "does not exist", "an image file") from None
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise UserError(
+            str(file), f"cannot be decoded as an image ({str(error)[:100]})", "a whole image file"
+        ) from None
+    if size is not None and image.size != (size[1], size[0]):
+        image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    pixels = np.asarray(image)
+    return pixels[..., None] if channels == 1 else pixels

@@ -1,0 +1,1 @@
+"""The paper's tables: declared as grids of runs, its numbers beside ours."""

@@ -1,0 +1,180 @@
+"""`onedomain reproduce`: plan the grid, run what is not there, print and keep the table."""
+
+from __future__ import annotations
+
+import json as json_format
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onedomain.benchmarks import find_benchmark
+from onedomain.board import board
+from onedomain.data import data_folder
+from onedomain.errors import Interrupted, OnedomainError, UserError
+from onedomain.files import make_folder, read_json_lines, to_json_lines, write_atomically
+from onedomain.reproduce.declare import Scale, Table
+from onedomain.reproduce.estimate import estimate
+from onedomain.reproduce.formats import as_json, write_files
+from onedomain.reproduce.plan import Bench, PlannedRun, plan
+from onedomain.reproduce.result import Failure, Result, tabulate
+from onedomain.reproduce.show import plan_as_json, show_plan, show_result
+from onedomain.sweep import Grid, Job, cores, run_jobs, sole_use
+from onedomain.tables import say
+
+RECORDS = "records.jsonl"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: a table at a scale, its seeds, and where and how its runs are made."""
+
+    table: Table
+    scale: Scale
+    seeds: int = 3
+    out: str | None = None
+    jobs: int | None = None
+    use: tuple[str, ...] = ()
+    data: str | None = None
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        for option, number in (("--seeds", self.seeds), ("--jobs", self.jobs)):
+            if number is not None and number < 1:
+                raise UserError(option, f"got {number}", "a whole number from 1")
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UserError("--out", f"{self.folder} is a file", "a folder, there or not")
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.out or f"runs/reproduce/{self.table.name}-{self.scale.name}")
+
+    @property
+    def parallel(self) -> int:
+        return self.jobs or cores()
+
+    @property
+    def what(self) -> list[str]:
+        """The command that makes the same table anywhere: where data and runs lie is not part of it."""
+        return ["onedomain", "reproduce", self.table.name, "--scale", self.scale.name, "--seeds", str(self.seeds)]
+
+    @property
+    def again(self) -> list[str]:
+        """The command that goes on here."""
+        given = {"--out": self.out, "--jobs": self.jobs, "--data": self.data, "--device": self.device}
+        options = [*given.items(), *(("--use", folder) for folder in self.use)]
+        return [*self.what, *(str(part) for option, value in options if value for part in (option, value))]
+
+    def plan(self, bench: Bench) -> list[PlannedRun]:
+        return plan(self.table, self.scale, self.seeds, self.folder, bench, self.use)
+
+
+def show_what_would_be_done(request: Request, json: bool) -> None:
+    """The plan and how long it takes; nothing is written."""
+    bench = load_data(request)
+    runs = request.plan(bench)
+    given = request.table, request.scale, runs, estimate(runs, bench), request.parallel
+    if json:
+        print(json_format.dumps(plan_as_json(*given), indent=2))
+    else:
+        show_plan(*given)
+
+
+def reproduce(request: Request, json: bool) -> None:
+    """Run what is not there yet, then print and keep the table of all that is."""
+    bench = load_data(request)
+    request.plan(bench)  # what is wrong with it is told before anything is written
+    with sole_use(request.folder) as keep_open:
+        grid = run_grid(request, request.plan(bench), bench, keep_open)
+        runs = request.plan(bench)
+        records = collect(runs, request.table.benchmark)
+        result = tabulate(
+            request.table,
+            request.scale,
+            records,
+            seeds=range(request.seeds),
+            failures=[Failure(each.name, each.error, str(each.log)) for each in grid.failed],
+            command=shlex.join(request.what),
+        )
+        print_result(result, json)
+        write_atomically(request.folder / RECORDS, to_json_lines(records))
+        keep(result, request.folder)
+    if grid.failed:
+        names = ", ".join(each.name for each in grid.failed)
+        where = request.folder / "logs"
+        raise OnedomainError(f"{len(grid.failed)} of {len(runs)} runs failed: {names}; what they said is in {where}")
+
+
+def load_data(request: Request) -> Bench:
+    torch.set_num_threads(1)  # as the runs have it: a few steps may be measured
+    bench = Bench.load(find_benchmark(request.table.benchmark), data_folder(request.data))
+    for reason in bench.missing:
+        say(f"not scored: {reason}")
+    return bench
+
+
+def run_grid(request: Request, runs: Sequence[PlannedRun], bench: Bench, keep_open: Sequence[int]) -> Grid:
+    """Run what is not done."""
+    done = sum(run.state == "done" for run in runs)
+    if done:
+        say(f"{done} of {len(runs)} runs are there already")
+    if done == len(runs):
+        return Grid([], stopped=False)
+    expected = estimate(runs, bench)
+    jobs = [
+        Job(
+            run.name,
+            run.command(request.table.benchmark, request.data, request.device),
+            request.folder / "logs" / f"{run.name}.log",
+            expected.seconds[run.name],
+        )
+        for run in expected.runs
+    ]
+    with board(request.table.name, len(jobs)) as shown:
+        grid = run_jobs(jobs, request.parallel, shown, keep_open)
+    if grid.stopped:
+        left = len(jobs) - len(grid.ended)
+        raise Interrupted(f"stopped with {left} of {len(runs)} runs to go; go on with: {shlex.join(request.again)}")
+    return grid
+
+
+def collect(runs: Sequence[PlannedRun], benchmark: str) -> list[dict[str, Any]]:
+    """All records of the finished runs on this benchmark, and what each run was made with."""
+    records = []
+    for found in [run.records for run in runs if run.state == "done" and run.records]:
+        made_with = found.manifest.environment.model_dump(include={"python", "torch", "numpy"})
+        records += [{**row, "environment": made_with} for row in found.results if row.get("benchmark") == benchmark]
+    return records
+
+
+def from_records(request: Request, files: Sequence[str], json: bool) -> None:
+    """The table made again from records alone, kept if a folder is given."""
+    records = []
+    for file in files:
+        if not Path(file).is_file():
+            raise UserError("--from", f"{file} is not a file", f"a {RECORDS}, or the results.jsonl of a run")
+        records += read_json_lines(Path(file), "metric")
+    command = [*request.what[:-2], *(part for file in files for part in ("--from", file))]
+    result = tabulate(request.table, request.scale, records, command=shlex.join(command))
+    if not any(row.seeds for row in result.rows):
+        given = f"no run of the table {request.table.name} at the scale {request.scale.name} in {', '.join(files)}"
+        raise UserError("--from", given, "records of its methods, with its settings")
+    print_result(result, json)
+    if request.out:
+        make_folder(request.folder)
+        keep(result, request.folder)
+
+
+def print_result(result: Result, json: bool) -> None:
+    if json:
+        print(json_format.dumps(as_json(result), indent=2, ensure_ascii=False))
+    else:
+        show_result(result)
+
+
+def keep(result: Result, folder: Path) -> None:
+    names = ", ".join(path.name for path in write_files(result, folder))
+    say(f"In {folder}: {names}")

@@ -1,0 +1,89 @@
+"""What a person reads of a plan and of a table in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from onedomain.progress import duration
+from onedomain.reproduce.declare import Scale, Table
+from onedomain.reproduce.estimate import Estimate
+from onedomain.reproduce.formats import headings, lines, remarks, title
+from onedomain.reproduce.paper import setting_text
+from onedomain.reproduce.plan import PlannedRun
+from onedomain.reproduce.result import Result
+
+STYLES = {"section": "bold", "ours": "", "paper": "italic dim", "difference": "dim"}
+
+
+def _console() -> Console:
+    # Names of files and folders are shown as they are: no markup, no emoji. A pipe or a file has room.
+    width = None if sys.stdout.isatty() else 160
+    return Console(width=width, markup=False, emoji=False, highlight=False)
+
+
+def show_result(result: Result) -> None:
+    table = RichTable(title=title(result), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for place, heading in enumerate(headings(result)):
+        table.add_column(heading, justify="right" if place else "left")
+    for kind, texts in lines(result):
+        label = texts[0] if kind in ("section", "ours") else f"  {texts[0]}"
+        table.add_row(label, *texts[1:], style=STYLES[kind])
+    console = _console()
+    console.print(table)
+    for remark in remarks(result):
+        console.print(remark, soft_wrap=True)
+
+
+def show_plan(table: Table, scale: Scale, runs: Sequence[PlannedRun], expected: Estimate, jobs: int) -> None:
+    heading = f"{table.title}; scale {scale.name}{', a REDUCED protocol' if scale.reduced else ''}"
+    shown = RichTable(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("run", "method", "changed settings", "seed", "state", "about", "folder"):
+        shown.add_column(name, overflow="fold", justify="right" if name in ("seed", "about") else "left")
+    for run in runs:
+        changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
+        seconds = expected.seconds.get(run.name)
+        about = "" if seconds is None else duration(seconds)
+        shown.add_row(run.name, run.row.method, changes, str(run.seed), _state(run), about, str(run.folder))
+    console = _console()
+    console.print(shown)
+    waiting = f"{len(expected.runs)} of {len(runs)} runs to do"
+    if expected.runs:
+        waiting += f", {jobs} at a time: about {duration(expected.together(jobs))} (from {expected.basis})"
+    console.print(waiting)
+
+
+def plan_as_json(
+    table: Table, scale: Scale, runs: Sequence[PlannedRun], expected: Estimate, jobs: int
+) -> dict[str, Any]:
+    return {
+        "table": table.name,
+        "benchmark": table.benchmark,
+        "scale": scale.name,
+        "reduced": scale.reduced,
+        "jobs": jobs,
+        "runs": [
+            {
+                "run": run.name,
+                "method": run.row.method,
+                "settings": run.method.settings.model_dump(mode="json"),
+                "seed": run.seed,
+                "folder": str(run.folder),
+                "state": run.state,
+                "steps_done": run.steps_done,
+                "seconds": expected.seconds.get(run.name, 0.0),
+            }
+            for run in runs
+        ],
+        "seconds": expected.together(jobs),
+        "estimated_from": expected.basis,
+    }
+
+
+def _state(run: PlannedRun) -> str:
+    return f"going on from {run.steps_done:,}" if run.state == "going on" else run.state

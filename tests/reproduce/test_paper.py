@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from statistics import fmean
+
+import pytest
+
+from onedomain.methods import method_names
+from onedomain.reproduce.paper import PAPER, paper_average, paper_value, variant
+
+DOMAINS = ("svhn", "mnist-m", "syn", "usps")
+
+
+@pytest.mark.parametrize("method", PAPER["digits"])
+def test_printed_averages_are_the_means_of_the_printed_domains(method: str) -> None:
+    """A slip in copying one of the five numbers of a row would show here."""
+    values = PAPER["digits"][method]
+    assert values["average"] == pytest.approx(fmean(values[domain] for domain in DOMAINS), abs=0.0051)
+
+
+def test_efficiency_repeats_the_rounded_averages_of_the_digits_table() -> None:
+    for method in ("sdg", "uncertain-sdg"):
+        printed = paper_value("efficiency", method, "average")
+        assert printed == pytest.approx(paper_value("digits", method, "average"), abs=0.051)
+    assert paper_value("efficiency", "sdg", "training_parameters") == 7.02
+    assert paper_value("efficiency", "uncertain-sdg", "minutes") == 16.4
+
+
+def test_every_method_of_the_paper_is_one_of_the_library() -> None:
+    for rows in PAPER.values():
+        assert {method.partition(":")[0] for method in rows} <= set(method_names())
+
+
+def test_what_the_paper_does_not_say_is_none() -> None:
+    assert paper_value("digits", "augmix", "svhn") is None
+    assert paper_value("digits", "sdg", "minutes") is None
+    assert paper_value("no such table", "sdg", "svhn") is None
+    assert paper_average("digits", "augmix", DOMAINS) is None
+    assert paper_average("digits", "sdg", ["svhn", "another"]) is None
+    assert paper_average("digits", "sdg", []) is None
+
+
+def test_average_is_the_printed_one_over_all_domains_and_the_mean_over_some() -> None:
+    assert paper_average("digits", "gud", DOMAINS) == 54.62  # printed; the mean is 54.625
+    assert paper_average("efficiency", "sdg", DOMAINS) == 59.5
+    assert paper_average("efficiency", "sdg", ["svhn", "mnist-m", "usps"]) == pytest.approx(63.01)
+
+
+def test_variants_are_named_by_their_settings_in_order() -> None:
+    assert variant("sdg", {"meta": False, "beta": 0.0}) == "sdg:beta=0,meta=false"
+    assert variant("sdg", {"beta": 500}) == "sdg:beta=500"

@@ -1,0 +1,71 @@
+"""The declarations: that they fit the library, the benchmarks and the paper."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from onedomain.benchmarks import find_benchmark
+from onedomain.methods import method_names
+from onedomain.reproduce.declare import Average, Score
+from onedomain.reproduce.paper import PAPER
+from onedomain.reproduce.plan import configured
+from onedomain.reproduce.tables import SCALES, TABLES
+
+
+def test_the_digits_table_has_every_method_of_the_library_once() -> None:
+    assert sorted(row.key for row in TABLES["digits"].rows) == method_names()
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
+@pytest.mark.parametrize("scale", SCALES.values(), ids=list(SCALES))
+def test_every_row_can_be_configured(table, scale) -> None:
+    benchmark = find_benchmark(table.benchmark)
+    for row in table.rows:
+        method, changes = configured(row, scale, benchmark)
+        for name, value in row.settings.items():
+            assert getattr(method.settings, name) == value
+        assert bool(changes) == bool(scale.reduced or row.settings)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
+def test_columns_are_domains_of_the_benchmark(table) -> None:
+    targets = find_benchmark(table.benchmark).targets
+    for column in table.columns:
+        if isinstance(column, Score):
+            assert column.name in targets
+        if isinstance(column, Average):
+            assert set(column.over) == set(targets)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
+def test_the_papers_rows_of_a_table_are_in_it(table) -> None:
+    """Else its numbers would be looked up under a name that no row has."""
+    keys = {row.key for row in table.rows}
+    of = {"digits": {key for key in PAPER["digits"] if ":" not in key}, "efficiency": set(PAPER["efficiency"])}
+    variants = {"sdg", "sdg:beta=0", "sdg:alpha=0"}
+    assert of.get(table.name, variants if table.name == "curves" else variants | {"sdg:meta=false"}) <= keys
+
+
+def test_quick_is_a_tenth_of_the_steps_and_leaves_room_for_all_domains() -> None:
+    benchmark = find_benchmark("digits")
+    steps = {row.key: configured(row, SCALES["quick"], benchmark)[0].settings.steps for row in TABLES["digits"].rows}
+    assert steps.pop("uncertain-sdg") == 600
+    assert set(steps.values()) == {1000}
+    for row in TABLES["curves"].rows:
+        settings = configured(row, SCALES["quick"], benchmark)[0].settings
+        assert settings.warm_up + (settings.domains - 1) * settings.domain_every <= settings.steps / 2
+
+
+def test_curves_share_the_run_of_sdg_itself() -> None:
+    rows = TABLES["curves"].rows
+    assert [row.label for row in rows if row.key == "sdg"] == ["K = 3", "α = 1", "β = 2,000"]
+    assert len({row.name for row in rows}) == len({row.key for row in rows}) == len(rows) - 2
+
+
+def test_tables_are_listed_without_torch() -> None:
+    """Shell completion and a wrong name must be quick."""
+    program = "import sys; import onedomain.reproduce.tables; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
