@@ -44,6 +44,9 @@ def test_hulls_are_of_classes_where_these_are_known_and_few():
         "hulls of S": 1,
         "hulls of S ∪ S⁺": 1,
     }
+    everywhere = rng.uniform(-9, 9, (4000, 2))
+    without, with_it = (inside(everywhere, each) for each in found.values())
+    assert 0 < without < with_it
     assert list(hulls({"source": points["source"]}, {})) == ["hulls of S"]
     assert len(hulls(points, dict.fromkeys(points, np.arange(60)))["hulls of S"]) == 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_format
-from pathlib import Path
 
 from onedomain import tables
 from onedomain.figures import figures_for, save
@@ -16,7 +15,7 @@ def figures(folders: list[str], out: str, benchmark: str | None, json: bool) -> 
     chosen = common_benchmark(runs, benchmark)
     with work_in_parts("draw") as tell:
         drawn = figures_for(runs, chosen, tell)
-    files = {each.name: [str(path) for path in save(each.figure, Path(out), each.name)] for each in drawn}
+    files = {each.name: [str(path) for path in save(each.figure, out, each.name)] for each in drawn}
     if json:
         rows = [{"name": d.name, "title": d.title, "explanation": d.explanation, "files": files[d.name]} for d in drawn]
         left_out = [{"name": name, "reason": reason} for name, reason in drawn.skipped]

@@ -91,14 +91,16 @@ def draw_points(axes: Axes, points: Mapping[str, FloatArray], labels: Mapping[st
 def hulls(points: Mapping[str, FloatArray], labels: Mapping[str, IntArray]) -> dict[str, list[FloatArray]]:
     """Convex hulls of the source, and of source and augmented together: one a class if these are known and few."""
     learned = [kind for kind in ("source", "augmented") if kind in points]
-    classes = {kind: labels.get(kind) for kind in learned}
-    if any(each is None or len(np.unique(each)) > MOST_CLASSES for each in classes.values()):
+    classes = {kind: labels[kind] for kind in learned if kind in labels}
+    if len(classes) < len(learned) or any(len(np.unique(each)) > MOST_CLASSES for each in classes.values()):
         classes = {kind: np.zeros(len(points[kind]), np.int64) for kind in learned}
     found: dict[str, list[FloatArray]] = {}
     for number, name in zip(range(1, len(learned) + 1), HULLS, strict=False):
-        every = np.concatenate([points[kind] for kind in learned[:number]])
-        of = np.concatenate([classes[kind] for kind in learned[:number]])
-        corners = [hull(core(every[of == each])) for each in np.unique(of)]
+        each_class: dict[int, list[FloatArray]] = {}
+        for kind in learned[:number]:  # the core of each by itself: what is learned in addition makes no hull smaller
+            for label in np.unique(classes[kind]):
+                each_class.setdefault(int(label), []).append(core(points[kind][classes[kind] == label]))
+        corners = [hull(np.concatenate(parts)) for _, parts in sorted(each_class.items())]
         found[name] = [each for each in corners if each is not None]
     return {name: each for name, each in found.items() if each}
 

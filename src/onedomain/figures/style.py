@@ -161,10 +161,10 @@ def png(figure: Figure) -> bytes:
     return content.getvalue()
 
 
-def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
+def save(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Path]:
     """Write `name`.svg and `name`.png into the folder."""
-    make_folder(folder)
-    paths = folder / f"{name}.svg", folder / f"{name}.png"
+    make_folder(Path(folder))
+    paths = Path(folder) / f"{name}.svg", Path(folder) / f"{name}.png"
     write_atomically(paths[0], f'<?xml version="1.0" encoding="utf-8"?>\n{svg(figure)}')
     write_atomically(paths[1], png(figure))
     return paths
