@@ -5,8 +5,10 @@ import importlib.util
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import onedomain as od
+from onedomain.cli import app
 from onedomain.methods.sdg import SDG
 from onedomain.samples import mosaic, read_samples
 from tests.conftest import TinyNet
@@ -122,3 +124,10 @@ def test_what_cannot_be_tracked_is_refused_before_anything_is_written(tiny, tmp_
 def test_values_are_plain_numbers(tiny, tmp_path):
     fit(tiny, tmp_path / "a", domains=1)
     assert np.isfinite([value for _, value in scalars(tmp_path / "a", "train/seconds")]).all()
+
+
+def test_the_command_refuses_before_it_reads_data(tmp_path):
+    result = CliRunner().invoke(app, ["train", "--out", str(tmp_path / "a"), "--track", "wandb"])
+    assert isinstance(result.exception, od.UserError)
+    assert "track: 'wandb' is not known" in str(result.exception)
+    assert not (tmp_path / "a").exists()
