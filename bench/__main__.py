@@ -9,9 +9,15 @@ import sys
 
 import torch
 
-from bench import erm, methods, sdg, uncertain_sdg
+from bench import erm, methods, sdg, segmentation, uncertain_sdg
 
-BENCHES = {"erm": erm.run, "sdg": sdg.run, "uncertain-sdg": uncertain_sdg.run, "methods": methods.run}
+BENCHES = {
+    "erm": erm.run,
+    "sdg": sdg.run,
+    "uncertain-sdg": uncertain_sdg.run,
+    "methods": methods.run,
+    "segmentation": segmentation.run,
+}
 
 
 def main() -> None:

@@ -11,10 +11,12 @@ from onedomain.equations import (
     ada_objective,
     discriminator_loss,
     gan_penalty,
+    mean_over_pixels,
     mmd_penalty,
     reconstruction_error,
     relaxation,
     semantic_distance,
+    smoothed_labels,
     task_loss,
     wae_loss,
 )
@@ -144,3 +146,18 @@ def test_mmd_has_a_finite_gradient_where_samples_meet() -> None:
     codes = torch.ones(3, 2, requires_grad=True)
     (gradient,) = torch.autograd.grad(mmd_penalty(codes, torch.ones(3, 2)), codes)
     assert gradient.isfinite().all()
+
+
+def test_a_mean_over_pixels_leaves_void_ones_out() -> None:
+    values = torch.tensor([[[1.0, 2.0], [3.0, 100.0]], [[7.0, 7.0], [7.0, 7.0]]])
+    labels = torch.tensor([[[0, 1], [0, 9]], [[9, 9], [9, 9]]])
+    assert mean_over_pixels(values, labels, void=9).tolist() == [2.0, 0.0]
+    assert mean_over_pixels(values, labels).tolist() == [26.5, 7.0]
+    assert mean_over_pixels(torch.tensor([3.0]), torch.tensor([1])).tolist() == [3.0]
+
+
+def test_a_class_that_is_void_gets_no_share_of_smoothed_labels() -> None:
+    labels = torch.tensor([[[1, 0]]])
+    smooth = smoothed_labels(labels, 4, torch.ones(1), rho=0.8, void=0)
+    assert smooth[0, :, 0, 0].tolist() == pytest.approx([0.0, 0.8, 0.1, 0.1])
+    assert smooth[0, :, 0, 1].tolist() == [0.0] * 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import binomtest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import jaccard_score, roc_auc_score
 
 from onedomain.data.domain import Domain
 from onedomain.errors import OnedomainError, UserError
@@ -72,7 +72,7 @@ def test_what_cannot_be_scored_is_said():
     with pytest.raises(UserError, match="every pixel is void"):
         score(lambda images: says(torch.zeros(1, 3, 2, 2)), void)
     with pytest.raises(OnedomainError, match="outputs are not finite"):
-        score(lambda images: Predictive(look_up(images).draws * float("nan")), numbered())
+        score(lambda images: Predictive([look_up(images).probabilities * float("nan")]), numbered())
     with pytest.raises(UserError, match="every one is seen"):
         Evaluation({"x": score(look_up, numbered())}, unseen=()).average()
 
@@ -144,3 +144,49 @@ def test_rank_correlation_compares_the_order_of_score_and_error():
     assert ranked((9.0, 0.9), (2.0, 0.8), (1.0, 0.1)) == pytest.approx(-1.0)
     assert ranked((1.0, 0.9), (2.0, 0.8)) is None
     assert ranked((1.0, 0.9), (1.0, 0.8), (1.0, 0.1)) is None
+
+
+def test_miou_is_of_one_matrix_over_the_domain_without_void_against_scikit_learn():
+    rng = np.random.default_rng(2)
+    labels = rng.choice([0, 1, 9], (5, 4, 6), p=[0.5, 0.3, 0.2])  # no pixel of class c
+    logits = torch.from_numpy(rng.normal(size=(5, 3, 4, 6)))
+    domain = numbered(labels, void=9, shape=(4, 6))
+    number = iter(range(5))
+    scores = score(lambda images: says(logits[[next(number) for _ in images]]), domain, batch_size=2)
+    counted, predicted = labels[labels != 9], logits.argmax(1).numpy()[labels != 9]
+    per_class = jaccard_score(counted, predicted, labels=[0, 1], average=None)
+    assert scores.iou == pytest.approx({"a": per_class[0], "b": per_class[1], "c": None})
+    assert scores.miou == pytest.approx(jaccard_score(counted, predicted, labels=[0, 1], average="macro"))
+    right = predicted == counted
+    doubt = says(logits).entropy.numpy()[labels != 9]
+    assert scores.accuracy == pytest.approx(right.mean())
+    assert scores.error_auroc == pytest.approx(error_auroc(right, doubt), abs=1e-3)
+    assert scores.aurc == pytest.approx(area_under_risk_coverage(right, doubt), abs=1e-3)
+
+
+def test_images_with_one_label_have_no_miou():
+    scores = score(look_up, numbered())
+    assert scores.miou is None
+    assert scores.iou == {}
+
+
+def test_void_may_be_a_class_of_the_network_that_never_counts():
+    labels = np.array([[[0, 1], [2, 2]]])  # as in SYNTHIA: class a is void
+    logits = torch.zeros(1, 3, 2, 2)
+    logits[0, 1, 0, 0] = logits[0, 1, 0, 1] = logits[0, 0, 1, 0] = logits[0, 2, 1, 1] = 5.0
+    scores = score(lambda images: says(logits), numbered(labels, void=0, shape=(2, 2)))
+    assert scores.accuracy == pytest.approx(2 / 3)
+    assert scores.iou == pytest.approx({"a": None, "b": 1.0, "c": 0.5})
+    assert scores.miou == pytest.approx(0.75)
+
+
+def test_large_images_are_passed_a_few_at_once():
+    sizes = []
+
+    def say(images):
+        sizes.append(len(images))
+        return says(torch.zeros(len(images), 3))
+
+    large = Domain("large", "test", np.zeros((7, 512, 512, 1), np.uint8), LABELS, ("a", "b", "c"))
+    score(say, large)
+    assert sizes == [4, 3]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -22,7 +20,8 @@ SAMPLED = ("sample_probabilities", "sample_embedding", "sample_images")
 
 
 def with_embedding(images):
-    return replace(look_up(images), embedding=(images[:, :, 0] * 255).round() + torch.tensor([0.0, 0.5]))
+    embedding = (images[:, :, 0] * 255).round() + torch.tensor([0.0, 0.5])
+    return Predictive([look_up(images).probabilities], embedding=embedding)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
@@ -84,6 +83,31 @@ def test_labels_of_pixels_are_kept_as_means_over_an_image():
     assert np.isnan(outcome.right[1])
     assert outcome.confidence[0] == pytest.approx(np.exp(5) / (np.exp(5) + 2))
     assert outcome.sample_probabilities.shape == (2, 3)
+
+
+def test_of_a_few_images_every_pixel_is_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, (9, 4, 6))
+    labels[labels == 3] = 255
+    images = rng.integers(0, 256, (9, 4, 6, 3), dtype=np.uint8)
+    images[:, 0, 0, 0] = np.arange(9)
+    logits = torch.from_numpy(rng.normal(size=(9, 3, 4, 6)))
+    domain = Domain("dense", "test", images, labels, ("a", "b", "c"), void=255)
+
+    def say(batch):
+        return Predictive([logits[(batch[:, 0, 0, 0] * 255).round().long()].softmax(1)])
+
+    gathering = Gathering(domain, unseen=True)
+    score(say, domain, batch_size=4, gathering=gathering)
+    outcome = load_outcome(gathering.outcome().save(tmp_path, "b"))
+    shown = outcome.sample[:6]
+    assert outcome.void == 255
+    assert np.array_equal(outcome.mask_images, images[shown])
+    assert np.array_equal(outcome.mask_truth, labels[shown])
+    assert np.array_equal(outcome.mask_predicted, logits.argmax(1).numpy()[shown])
+    entropy = Predictive([logits.softmax(1)]).entropy.numpy()
+    assert np.allclose(outcome.mask_uncertainty, entropy[shown], atol=1e-3)
+    assert gathering.outcome().mask_images.shape == (6, 4, 6, 3)
 
 
 @pytest.fixture

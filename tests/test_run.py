@@ -243,8 +243,13 @@ def test_dense_labels_train_with_a_dense_network():
     run = od.fit(od.ERM(learning_rate=0.1), domain, network=nn.Conv2d(3, 2, 1), steps=150, progress=False)
     assert run.evaluate({"same": domain})["same"].accuracy > 0.95
     assert run.predict(images).labels.shape == (8, 6, 6)
-    with pytest.raises(od.UserError, match="the labels are dense, and no network is given"):
-        od.fit("erm", domain, steps=1)
+
+
+def test_labels_of_pixels_have_a_network_by_default():
+    images = np.random.default_rng(0).integers(0, 256, (4, 16, 16, 3), dtype=np.uint8)
+    domain = od.Domain("dense", "train", images, (images[..., 0] > 127).astype(np.uint8), ("dark", "bright"))
+    run = od.fit("erm", domain, steps=1, progress=False)
+    assert run.manifest.network.name == "fcn-small"
 
 
 def test_the_package_offers_every_method_under_its_own_name():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -23,6 +24,47 @@ def test_entropy_and_mutual_information_by_hand():
 def test_dense_predictions_have_maps():
     said = Predictive(torch.rand(4, 2, 3, 5, 6).softmax(2))
     assert said.entropy.shape == said.mutual_information.shape == (2, 5, 6)
+
+
+def test_draws_are_taken_up_one_by_one_and_none_is_kept():
+    draws = torch.rand(6, 2, 3, 4, 4).softmax(2)
+    alive = []
+
+    def one_by_one():
+        for draw in draws:
+            copy = draw.clone()
+            alive.append(weakref.ref(copy))
+            yield copy
+            del copy
+            assert sum(each() is not None for each in alive) <= 2
+
+    said = Predictive(one_by_one())
+    assert torch.allclose(said.probabilities, draws.mean(0))
+    entropies = -(draws * draws.log()).sum(2)
+    assert torch.allclose(said.mutual_information, said.entropy - entropies.mean(0), atol=1e-6)
+    assert not any(each() is not None for each in alive)
+
+
+def test_parts_are_joined_as_if_they_had_been_one():
+    draws = torch.rand(3, 5, 4).softmax(2)
+    statistics = torch.rand(5, 2)
+    parts = [Predictive(draws[:, part], statistics[part]) for part in (slice(0, 2), slice(2, 5))]
+    joined, whole = Predictive.joined(parts), Predictive(draws, statistics)
+    for name in ("probabilities", "entropy", "mutual_information", "statistics"):
+        assert torch.equal(getattr(joined, name), getattr(whole, name))
+    assert joined.embedding is None
+
+
+def test_a_model_without_statistics_is_not_asked_about_the_whole_source():
+    asked = []
+
+    def source():
+        for _ in range(10):
+            asked.append(1)
+            yield Predictive(torch.full((1, 4, 2), 0.5))
+
+    calibrate(source, lambda draws: [Predictive(torch.full((1, 4, 2), 0.5))], True)
+    assert len(asked) == 1
 
 
 def said(statistics):

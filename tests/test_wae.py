@@ -15,6 +15,7 @@ from onedomain.wae import (
     AutoEncoder,
     ConvAutoEncoder,
     DenseAutoEncoder,
+    SegmentationAutoEncoder,
     WAESettings,
     WAETraining,
     discriminator,
@@ -77,8 +78,26 @@ def test_the_conv_auto_encoder_has_the_papers_layers() -> None:
     ]
 
 
+def test_the_segmentation_auto_encoder_has_the_papers_layers_and_fits_the_images() -> None:
+    model = SegmentationAutoEncoder((3, 192, 320))
+    sizes = [
+        (layer.in_features, layer.out_features)
+        for part in (model.encoder, model.decoder)
+        for layer in part
+        if isinstance(layer, torch.nn.Linear)
+    ]
+    assert sizes == [(128 * 3 * 5, 3840), (3840, 512), (512, 3840), (3840, 128 * 3 * 5)]
+    channels = [layer.out_channels for layer in model.encoder if isinstance(layer, torch.nn.Conv2d)]
+    assert channels == [32, 64, 128]
+    back = [layer.out_channels for layer in model.decoder if isinstance(layer, torch.nn.ConvTranspose2d)]
+    assert back == [64, 32, 3]
+    training = WAETraining(model, Blobs(4), WAESettings(batch_size=2), seed=0)
+    judge = [layer.out_features for layer in training.discriminator if isinstance(layer, torch.nn.Linear)]
+    assert judge == [512, 512, 1]
+
+
 @pytest.mark.parametrize("shape", [(3, 32, 32), (1, 8, 8), (3, 28, 28), (4, 9, 31), (2, 65, 17), (3, 8, 40)])
-@pytest.mark.parametrize("kind", [DenseAutoEncoder, ConvAutoEncoder])
+@pytest.mark.parametrize("kind", [DenseAutoEncoder, ConvAutoEncoder, SegmentationAutoEncoder])
 def test_any_image_size_comes_back_in_its_own_shape(kind: type[AutoEncoder], shape: tuple[int, int, int]) -> None:
     model = kind(shape, hidden=16, code=5)
     x = torch.rand(3, *shape)

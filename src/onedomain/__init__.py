@@ -12,6 +12,7 @@ from onedomain.methods import method_class, method_names
 if TYPE_CHECKING:
     from onedomain.adaptation.adapted import Adapted
     from onedomain.data.domain import Domain
+    from onedomain.data.frames import frame_folder
     from onedomain.data.own import image_folder
     from onedomain.evaluation import Evaluation, Scores
     from onedomain.fitting import fit, load
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "Adapted": "onedomain.adaptation.adapted",
     "Domain": "onedomain.data.domain",
+    "frame_folder": "onedomain.data.frames",
     "image_folder": "onedomain.data.own",
     "Evaluation": "onedomain.evaluation",
     "Scores": "onedomain.evaluation",
@@ -66,6 +68,7 @@ __all__ = [
     "UserError",
     "__version__",
     "fit",
+    "frame_folder",
     "image_folder",
     "load",
     "method_names",

@@ -58,13 +58,16 @@ def as_vectors(embedding: torch.Tensor) -> FloatArray:
     return vectors
 
 
-def as_bytes(images: torch.Tensor, value_range: tuple[float, float]) -> ByteArray:
-    """(N, channels, height, width) as bytes of (N, height, width, channels), what is out of range cut off."""
+def as_bytes(images: torch.Tensor, value_range: tuple[float, float], longest: int = LONGEST_SIDE) -> ByteArray:
+    """(N, channels, height, width) as bytes of (N, height, width, channels), what is out of range cut off.
+
+    Images with a side above `longest` are averaged down to it.
+    """
     low, high = value_range
     unit = ((images.float() - low) / max(high - low, 1e-12)).clamp(0, 1)
     height, width = images.shape[2:]
-    if max(height, width) > LONGEST_SIDE:
-        scale = LONGEST_SIDE / max(height, width)
+    if max(height, width) > longest:
+        scale = longest / max(height, width)
         unit = F.interpolate(unit, (max(1, round(height * scale)), max(1, round(width * scale))), mode="area")
     pixels: ByteArray = (255 * unit).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu().numpy()
     return pixels

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain.data.domain import Batch, Domain, IntArray
+from onedomain.data.domain import Batch, Chosen, Domain, IntArray
 from onedomain.errors import UserError
 from onedomain.files import make_folder, os_errors_are_user_errors
+from onedomain.memory import PIXELS_WITH_GRADIENTS, images_at_once
 from onedomain.samples import PAIRS, save_sample
 
-BATCH = 100  # images that are replaced at once: a matter of speed alone, each image changes by itself
+BATCH = 100  # images that are replaced at once, fewer if they are large: each image changes by itself
 
 
 class Pool:
@@ -40,6 +41,28 @@ class Pool:
         return Batch(
             images.contiguous(memory_format=torch.channels_last), torch.cat([b.labels for _, b in parts])[order]
         )
+
+    def labels(self, indices: IntArray) -> np.ndarray:
+        """The labels at `indices`, without their images."""
+        owner = np.searchsorted(self.starts, indices, side="right") - 1
+        labels = np.empty((len(indices), *self.domains[0].labels.shape[1:]), np.int64)
+        for place in np.unique(owner):
+            labels[owner == place] = self.domains[place].labels[indices[owner == place] - self.starts[place]]
+        return labels
+
+
+class PoolLabels:
+    """The labels of a pool's pixels, looked up when asked for: a domain has as many as its images have bytes."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.shape = (len(pool), *pool.domains[0].labels.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    def __getitem__(self, indices: Any, /) -> np.ndarray:
+        return self.pool.labels(indices)
 
 
 class AugmentedDomain:
@@ -105,7 +128,7 @@ class AugmentedDomain:
 
     def as_domain(self) -> Domain:
         source = self.pool.domains[0]
-        labels = np.concatenate([domain.labels for domain in self.pool.domains])[self.chosen]
+        labels = Chosen(PoolLabels(self.pool), self.chosen) if source.dense else self.pool.labels(self.chosen)
         return Domain(self.name, "train", self.images, labels, source.classes, source.void, note="augmented")
 
 
@@ -129,8 +152,10 @@ class Augmentation:
     def make(self, change: Callable[[Batch], torch.Tensor], device: torch.device | str) -> Iterator[float]:
         """Make the next domain by `change`, and say how much of it is done; goes on where a kill left it."""
         self.making = self.making or self._next(done=0)
+        height, width, _ = self.source.image_shape
+        at_once = images_at_once(height, width, BATCH, PIXELS_WITH_GRADIENTS)
         while not self.making.complete:
-            self.making.extend(change(self.making.next_batch(BATCH, device)))
+            self.making.extend(change(self.making.next_batch(at_once, device)))
             yield self.making.done / len(self.making.chosen)
         if self.folder is not None:
             self.making.save_sample(self.folder)

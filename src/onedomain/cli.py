@@ -42,6 +42,12 @@ def _data_names() -> list[str]:
     return list(CATALOGUE)
 
 
+def _network_names() -> list[str]:
+    from onedomain.networks.named import NETWORKS
+
+    return list(NETWORKS)
+
+
 def _corruption_names() -> list[str]:
     from onedomain.data.corruptions import KINDS
 
@@ -105,6 +111,14 @@ def train(
     size: Annotated[
         str | None, typer.Option("--size", metavar="HxW", help="Bring the images of --source to this size.")
     ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option("--network", autocompletion=_network_names, help="Another network than the benchmark's."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option("--weights", metavar="FILE", help="Start from weights: .safetensors, or .pth of tensors alone."),
+    ] = None,
     data: Data = None,
     device: Device = None,
     threads: Threads = None,
@@ -133,6 +147,8 @@ def train(
         resume=resume,
         source=source,
         size=size,
+        network=network,
+        weights=weights,
         data=data,
         device=device,
         threads=threads,
@@ -165,13 +181,20 @@ def evaluate(
 def predict(
     run: RunFolder,
     images: Annotated[list[str], typer.Argument(metavar="IMAGE…", help="Image files.")],
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Where masks and uncertainty maps go. [RUN/predictions]"),
+    ] = None,
     device: Device = None,
     json: Json = False,
 ) -> None:
-    """Say for each image its label, the probability of it, and how uncertain that is."""
+    """Say for each image its label, the probability of it, and how uncertain that is.
+
+    A run that labels pixels writes two pictures for each image: the mask, and how uncertain each pixel is.
+    """
     from onedomain import commands
 
-    commands.predict(run, images, device, json)
+    commands.predict(run, images, out, device, json)
 
 
 def _table_names() -> list[str]:

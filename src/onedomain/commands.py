@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import math
 import re
 import shlex
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain import corruption_tables, tables
+from onedomain import corruption_tables, masks, tables
 from onedomain.adaptation import adaptation_class, adaptation_names
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder, prepare
+from onedomain.data.frames import frame_folder
 from onedomain.data.image_files import decode_image
 from onedomain.data.own import image_folder
 from onedomain.errors import Interrupted, UserError
@@ -76,6 +78,8 @@ def train(
     resume: bool,
     source: str | None,
     size: str | None,
+    network: str | None,
+    weights: str | None,
     data: str | None,
     device: str | None,
     threads: int | None,
@@ -87,6 +91,9 @@ def train(
     check_tracker(track, has_folder=True)
     if benchmark and source:
         raise UserError("--source", "given together with --benchmark", "one of them")
+    if source and all((Path(source) / part).is_dir() for part in ("images", "labels")):
+        found = "holds images/ and labels/, frames with masks, of which the classes are not known"
+        raise UserError("--source", found, "from Python: od.fit(method, od.frame_folder(DIR, classes=…, size=…))")
     if size and not source:
         raise UserError("--size", "given without --source", "with a folder of your own images")
     given: dict[str, Any] = parse_assignments(assignments)
@@ -103,6 +110,7 @@ def train(
             raise UserError("--out", f"{folder} holds an adapted run", resume_command(before, folder))
         method = method or before.method
         seed = before.seed if seed is None else seed
+        network = network or before.network.name
         benchmark = benchmark if benchmark or source else before.benchmark
         given = {**before.settings, **given}
         if benchmark is None and source is None:
@@ -124,7 +132,8 @@ def train(
         run = fit(
             configured,
             domain,
-            network=chosen.network if chosen else None,
+            network=network or (chosen.network if chosen else None),
+            weights=weights,
             seed=seed,
             device=device,
             out=folder,
@@ -170,9 +179,13 @@ def evaluate(
                 raise UserError("--on", f"got {text!r}", "NAME=DIR, such as --on night=images/night")
             if label in domains:
                 raise UserError("--on", f"{label!r} is given twice", "each name once")
-            domains[label] = image_folder(
-                path, name=label, size=(height, width), channels=channels, classes=run.classes
-            )
+            if run.manifest.source.dense:
+                void = run.manifest.source.void
+                domains[label] = frame_folder(path, classes=run.classes, size=(height, width), void=void, name=label)
+            else:
+                domains[label] = image_folder(
+                    path, name=label, size=(height, width), channels=channels, classes=run.classes
+                )
         evaluation = run.evaluate(domains, progress=True)
     elif name is None:
         raise UserError("--on", f"not given, and {folder} was trained on your own images", "NAME=DIR or --benchmark")
@@ -214,11 +227,20 @@ def show_and_keep(run: Run, evaluation: Evaluation, benchmark: str | None, missi
     run.write_records(evaluation, benchmark)
 
 
-def predict(folder: str, images: list[str], device: str | None, json: bool) -> None:
+def predict(folder: str, images: list[str], out: str | None, device: str | None, json: bool) -> None:
     run = load(folder, device=device)
-    height, width, channels = run.manifest.source.image_shape
     if run.manifest.source.dense:
-        raise UserError(folder, "labels pixels, not images", "a run that classifies images")
+        rows = masks.predict_to_files(run, images, Path(out) if out else Path(folder) / "predictions")
+        if json:
+            colours = dict(zip(run.classes, masks.palette(run.classes).tolist(), strict=True))
+            white = math.log(len(run.classes))
+            print(json_format.dumps({"predictions": rows, "colours": colours, "white": white}, indent=2))
+        else:
+            tables.show_masks(rows)
+        return
+    if out:
+        raise UserError("--out", f"given, and {folder} labels images, not pixels", "a run that labels pixels")
+    height, width, channels = run.manifest.source.image_shape
     pixels = np.stack([decode_image(Path(file), (height, width), channels) for file in images])
     predictions = run.predict(pixels)
     if json:
@@ -253,6 +275,7 @@ def list_benchmarks(json: bool) -> None:
             "source": b.source,
             "targets": list(b.targets),
             "network": b.network,
+            "metric": b.metric,
             "corruptions": b.corruptions,
         }
         for b in BENCHMARKS.values()

@@ -15,12 +15,11 @@ def divergence_from_mean(logits: Tensor) -> Tensor:
         logits: (V, N, C, …).
 
     Returns:
-        (N,); of dense outputs, the mean over pixels.
+        (N,); of dense outputs one value a pixel, (N, H, W).
 
     >>> divergence_from_mean(torch.tensor([[[0.0, 0.0]], [[0.0, 0.0]]]))
     tensor([0.])
     """
     log_p = logits.log_softmax(2)
     log_mean = torch.logsumexp(log_p, 0) - math.log(len(logits))
-    apart = (log_p.exp() * (log_p - log_mean)).sum((0, 2))
-    return apart if apart.dim() == 1 else apart.flatten(1).mean(1)
+    return (log_p.exp() * (log_p - log_mean)).sum((0, 2))

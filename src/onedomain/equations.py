@@ -43,6 +43,26 @@ def task_loss(logits: Tensor, labels: Tensor, void: int | None = None) -> Tensor
     return loss.flatten(1).sum(1) / counted.flatten(1).sum(1).clamp(min=1)
 
 
+def mean_over_pixels(values: Tensor, labels: Tensor, void: int | None = None) -> Tensor:
+    """One value a sample: of dense values the mean over the pixels whose label counts, 0 for a sample without one.
+
+    Args:
+        values: (N,), or (N, H, W) when each pixel has a label.
+        labels: classes as integers, in the shape of `values`.
+        void: the label that never counts.
+
+    Returns:
+        (N,).
+
+    >>> mean_over_pixels(torch.tensor([[[1.0, 3.0, 8.0]]]), torch.tensor([[[0, 1, 255]]]), void=255)
+    tensor([2.])
+    """
+    if values.dim() == 1:
+        return values
+    counted = torch.ones_like(labels, dtype=torch.bool) if void is None else labels != void
+    return (values * counted).flatten(1).sum(1) / counted.flatten(1).sum(1).clamp(min=1)
+
+
 def semantic_distance(z: Tensor, z_plus: Tensor) -> Tensor:
     """Eq. 5, L_const: ½‖z − z⁺‖², how far the augmented samples moved in the embedding space.
 
@@ -252,7 +272,8 @@ def smoothed_labels(labels: Tensor, classes: int, chance: Tensor, rho: float, vo
         classes: how many there are, at least 2.
         chance: τ of each sample, (N,).
         rho: ρ, what the true class keeps.
-        void: the label of pixels that never count; they get no mass at all.
+        void: the label of pixels that never count; they get no mass at all. If it is one of the classes' numbers, no
+            pixel gives it any.
 
     Returns:
         (N, classes) or (N, classes, H, W).
@@ -261,7 +282,10 @@ def smoothed_labels(labels: Tensor, classes: int, chance: Tensor, rho: float, vo
     tensor([[0.0500, 0.9000, 0.0500]])
     """
     hard = hard_labels(labels, classes, void)
-    others = (1 - rho) / (classes - 1)
+    takes_part = torch.ones(classes, device=labels.device, dtype=hard.dtype)
+    if void is not None and 0 <= void < classes:
+        takes_part[void] = 0
+    others = ((1 - rho) / (takes_part.sum() - 1) * takes_part).view(1, -1, *[1] * (hard.dim() - 2))
     smooth = hard * (rho - others) + others * hard.sum(1, keepdim=True)
     return mixup(smooth, hard, chance)
 

@@ -13,14 +13,16 @@ import torch
 
 from onedomain.data.domain import Batch, Domain
 from onedomain.errors import OnedomainError, UserError
+from onedomain.memory import images_at_once
 from onedomain.outcomes import Gathering, Outcome
+from onedomain.tallies import ConfidenceBins, Confusion, DoubtHistogram
 from onedomain.uncertainty import Calibration, Predictive
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 FloatArray = np.ndarray[Any, np.dtype[np.floating[Any]]]
 CALIBRATION_BINS = 15
 SMALLEST = 1e-300  # of a probability whose logarithm is taken
-METRICS = ("accuracy", "nll", "ece", "brier", "error_auroc", "aurc", "domain_score", "flagged")
+METRICS = ("accuracy", "miou", "nll", "ece", "brier", "error_auroc", "aurc", "domain_score", "flagged")
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class Scores:
     uncertain (by entropy) than a right one: None if all are right or all wrong. `aurc` is the mean error over all
     shares of answers kept, the most certain first. `domain_score` is the mean over images, `flagged` the share of
     images called out of domain: None for a model without a calibration.
+
+    Where pixels have labels each of them is an answer, but void ones. `iou` is the intersection of prediction and truth
+    by their union, for each class, from one confusion matrix over the domain; None for a class that the truth does not
+    have. `miou` is the mean over the others, so that all methods are averaged over the same classes.
     """
 
     domain: str
@@ -46,6 +52,8 @@ class Scores:
     brier: float
     error_auroc: float | None
     aurc: float
+    miou: float | None = None
+    iou: dict[str, float | None] = field(default_factory=dict)
     domain_score: float | None = None
     flagged: float | None = None
     note: str = ""
@@ -102,14 +110,16 @@ def score(
 ) -> Scores:
     """Run over the whole domain once and count; `each` is told the number of images of every batch done.
 
-    `gathering` collects on the same way what is said of each image.
+    `batch_size` is the most images that are passed at once: fewer, if they are large. `gathering` collects on the same
+    way what is said of each image.
     """
-    from torchmetrics.classification import MulticlassCalibrationError
-
-    bins = MulticlassCalibrationError(num_classes=len(domain.classes), n_bins=CALIBRATION_BINS, norm="l1")
+    bins = ConfidenceBins(CALIBRATION_BINS)
+    confusion = Confusion(len(domain.classes))
+    answers: _Answers | DoubtHistogram = DoubtHistogram() if domain.dense else _Answers()
     loss = brier = 0.0
-    rights, doubts, domain_scores = [], [], []
-    for batch in batches_in_order(domain, batch_size, device):
+    domain_scores = []
+    height, width, _ = domain.image_shape
+    for batch in batches_in_order(domain, images_at_once(height, width, batch_size), device):
         predictive = predict(batch.images)
         probabilities, doubt, labels = predictive.probabilities, predictive.entropy, batch.labels
         if probabilities.ndim > 2:  # one row a pixel
@@ -121,24 +131,27 @@ def score(
         of_truth = probabilities.gather(1, labels[:, None])[:, 0]
         loss -= of_truth.clamp(min=SMALLEST).log().sum().item()
         brier += (probabilities.square().sum(1) - 2 * of_truth + 1).sum().item()
-        rights.append((probabilities.argmax(1) == labels).cpu().numpy())
-        doubts.append(doubt.cpu().numpy())
-        bins.update(probabilities.float().cpu(), labels.cpu())
+        if not math.isfinite(loss + brier):
+            raise OnedomainError(
+                f"domain '{domain.name}' ({domain.split}): the network's outputs are not finite numbers"
+            )
+        confidence, predicted = probabilities.max(1)
+        bins.add(confidence.double(), predicted == labels)
+        confusion.add(labels, predicted)
+        answers.add(predicted == labels, doubt)
         of_domain = None if calibration is None else calibration.score(predictive)
         if of_domain is not None:
             domain_scores.append(of_domain.cpu().numpy())
         if gathering is not None:
             gathering.add(batch, predictive, of_domain)
         each(len(batch.images))
-    right, doubt_of_all = np.concatenate(rights), np.concatenate(doubts)
-    counted, correct = len(right), int(right.sum())
+    counted, correct = int(confusion.counts.sum()), int(confusion.counts.diagonal().sum())
     if counted == 0:
         raise UserError(f"domain '{domain.name}' ({domain.split})", "every pixel is void", "at least one that counts")
-    if not math.isfinite(loss + brier):
-        raise OnedomainError(f"domain '{domain.name}' ({domain.split}): the network's outputs are not finite numbers")
     # Pixels of one image are not independent: for dense labels, too, the interval counts images.
     low, high = wilson_interval(correct / counted, len(domain))
     scored = np.concatenate(domain_scores) if calibration is not None else None
+    iou = dict(zip(domain.classes, confusion.intersection_over_union(), strict=True)) if domain.dense else {}
     return Scores(
         domain=domain.name,
         split=domain.split,
@@ -147,15 +160,35 @@ def score(
         low=low,
         high=high,
         nll=loss / counted,
-        ece=float(bins.compute()),
+        ece=bins.error(),
         brier=brier / counted,
-        error_auroc=error_auroc(right, doubt_of_all),
-        aurc=area_under_risk_coverage(right, doubt_of_all),
+        error_auroc=answers.error_auroc(),
+        aurc=answers.aurc(),
+        miou=fmean(value for value in iou.values() if value is not None) if domain.dense else None,
+        iou=iou,
         domain_score=None if scored is None else float(scored.mean()),
         flagged=None if scored is None or calibration is None else float((scored > calibration.threshold).mean()),
         note=domain.note,
         fingerprint=domain.fingerprint,
     )
+
+
+class _Answers:
+    """Right and wrong answers with their doubt, one an image: few enough to keep."""
+
+    def __init__(self) -> None:
+        self.rights: list[BoolArray] = []
+        self.doubts: list[FloatArray] = []
+
+    def add(self, right: torch.Tensor, doubt: torch.Tensor) -> None:
+        self.rights.append(right.cpu().numpy())
+        self.doubts.append(doubt.cpu().numpy())
+
+    def error_auroc(self) -> float | None:
+        return error_auroc(np.concatenate(self.rights), np.concatenate(self.doubts))
+
+    def aurc(self) -> float:
+        return area_under_risk_coverage(np.concatenate(self.rights), np.concatenate(self.doubts))
 
 
 def error_auroc(right: BoolArray, doubt: FloatArray) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,13 +30,15 @@ from onedomain.manifest import (
     resume_command,
     warn_of_other_environment,
 )
+from onedomain.memory import images_at_once
 from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
+from onedomain.networks.pretrained import file_digest, load_pretrained
 from onedomain.randomness import private_randomness, seed_everything
 from onedomain.run import AUXILIARY, CALIBRATION, WEIGHTS, Run
 from onedomain.tracking import check_tracker
-from onedomain.training import METRICS, train
+from onedomain.training import CHECKPOINT, METRICS, train
 from onedomain.uncertainty import MOST_IMAGES, Calibration, Predictive, calibrate
 
 SET_ASIDE = 0.05  # share of the source that is held out when no held-out images are given
@@ -56,14 +59,17 @@ def fit(
     resume: bool = False,
     benchmark: str | None = None,
     held_out: Any = None,
+    weights: str | Path | None = None,
     progress: bool = True,
     track: str | None = None,
 ) -> Run:
     """Train `method` on `source` alone.
 
     `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any
-    `nn.Module` classifier (the paper's LeNet by default), whose layers `embedding` and `perturb` name.
-    With `out` the run is kept in a folder, with checkpoints, and `resume=True` goes on from there.
+    `nn.Module` classifier, whose layers `embedding` and `perturb` name, or the name of one of the library's (by default
+    the paper's LeNet, and `fcn-small` where pixels have labels). With `out` the run is kept in a folder, with
+    checkpoints, and `resume=True` goes on from there. `weights` is a file to start from, such as ImageNet weights of a
+    ResNet-50: what was loaded of it is said on standard error.
 
     `held_out` are further images of the source domain: never trained on, they tell how the source scores that
     training has not seen, so that `out_of_domain` of a prediction means something. Without them 5% of the source (of
@@ -95,12 +101,18 @@ def fit(
         seed_everything(seed, step=-1)
         named = _network_for(domain, network, embedding, perturb)
     folder = None if out is None else Path(out)
+    started_from = None
+    if weights is not None:
+        print(load_pretrained(named.module, weights), file=sys.stderr)
+        started_from = file_digest(weights)
+    elif folder is not None and resume and (folder / CHECKPOINT).exists():
+        started_from = read_manifest(folder).network.weights  # the checkpoint holds what became of them
     method.attach(named, where, seed, folder)
     with private_randomness():
         seed_everything(seed, step=-1)  # a dataset may be random, and must look the same when the run is resumed
         named.check_fits(domain, where, method.settings.batch_size, method.needs_embedding)
         method.build(blank(domain.image_shape, where))
-        manifest = describe_run(method, domain, seed, benchmark, where)
+        manifest = describe_run(method, domain, seed, benchmark, where, started_from)
     if folder is not None:
         manifest = begin_or_resume(folder, method, manifest, resume)
     history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress, track=track)
@@ -130,7 +142,7 @@ def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
         return domain, None
     order = np.random.default_rng([seed, len(domain)]).permutation(len(domain))
     kept, trained = np.sort(order[:count]), np.sort(order[count:])
-    if len(np.unique(domain.labels[trained])) < len(np.unique(domain.labels)):
+    if not domain.dense and len(np.unique(domain.labels[trained])) < len(np.unique(domain.labels[order])):
         return domain, None  # every image of a rare class is needed to learn it
     return domain.subset(trained), domain.subset(kept, "held out")
 
@@ -141,7 +153,8 @@ def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calib
     def said(domain: Domain, draws: int | None) -> Iterator[Predictive]:
         # From all over the domain: folders are sorted by class.
         some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
-        size = min(250, 4 * method.settings.batch_size)
+        height, width, _ = domain.image_shape
+        size = images_at_once(height, width, min(250, 4 * method.settings.batch_size))
         for start in range(0, len(some), size):
             images = domain.batch(some[start : start + size], method.device).images
             yield method.predictive(images, draws=draws)
@@ -242,9 +255,8 @@ def _network_for(
     domain: Domain, network: str | nn.Module | None, embedding: str | None, perturb: Sequence[str]
 ) -> NamedNetwork:
     if network is None or isinstance(network, str):
-        if domain.dense and network is None:
-            raise UserError("network", "the labels are dense, and no network is given", "a network with dense outputs")
-        named = build_network(network or "lenet", len(domain.classes), domain.image_shape)
+        default = "fcn-small" if domain.dense else "lenet"
+        named = build_network(network or default, len(domain.classes), domain.image_shape)
         layers = (perturb,) if isinstance(perturb, str) else tuple(perturb)
         return replace(named, embedding=embedding or named.embedding, perturb=layers or named.perturb)
     return own_network(network, embedding, perturb)

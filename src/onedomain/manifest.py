@@ -35,6 +35,7 @@ class NetworkInfo(_Strict):
     own: str | None = None
     embedding: str | None
     perturb: tuple[str, ...]
+    weights: str | None = None  # the file that training started from, by its name and SHA-256
 
 
 class SourceInfo(_Strict):
@@ -120,7 +121,14 @@ class Manifest(_Strict):
         return () if self.adaptation is None else tuple(self.adaptation.history())
 
 
-def describe_run(method: Method, domain: Domain, seed: int, benchmark: str | None, device: torch.device) -> Manifest:
+def describe_run(
+    method: Method,
+    domain: Domain,
+    seed: int,
+    benchmark: str | None,
+    device: torch.device,
+    weights: str | None = None,
+) -> Manifest:
     named = method.network
     return Manifest(
         onedomain=__version__,
@@ -128,7 +136,9 @@ def describe_run(method: Method, domain: Domain, seed: int, benchmark: str | Non
         settings=method.settings.model_dump(mode="json"),
         seed=seed,
         benchmark=benchmark,
-        network=NetworkInfo(name=named.name, own=named.own, embedding=named.embedding, perturb=named.perturb),
+        network=NetworkInfo(
+            name=named.name, own=named.own, embedding=named.embedding, perturb=named.perturb, weights=weights
+        ),
         source=SourceInfo(
             name=domain.name,
             split=domain.split,

@@ -22,8 +22,11 @@ OUTCOMES = "outcomes"
 OWN = "own"  # stands for a benchmark where a user's own images were scored
 SAMPLE = 200  # images of a domain whose embedding and probabilities are kept
 SAMPLE_IMAGES = 40  # of these, how many are kept themselves
+SAMPLE_MASKS = 6  # of these, how many are kept with a class for each pixel, where pixels have labels
+LONGEST_MASK = 512  # of their sides: larger ones are thinned out
 
-_TEXTS = ("domain", "split", "unseen", "count", "classes", "note", "fingerprint", "benchmark", "value_range")
+_TEXTS = ("domain", "split", "unseen", "count", "classes", "note", "fingerprint", "benchmark", "value_range", "void")
+MASKS = ("mask_images", "mask_truth", "mask_predicted", "mask_uncertainty")
 _ARRAYS = (
     "labels",
     "predicted",
@@ -36,6 +39,7 @@ _ARRAYS = (
     "sample_probabilities",
     "sample_embedding",
     "sample_images",
+    *MASKS,
 )
 
 
@@ -51,7 +55,9 @@ class Outcome:
 
     Where pixels have labels, a number for each would be too large: `labels` and `predicted` are None, `shares_right` is
     the share of an image's pixels that are right, the other values are means over its pixels; void ones do not count,
-    and an image of nothing else has NaN.
+    and an image of nothing else has NaN. Of the first images of the sample there are pictures of their own size: bytes
+    (`mask_images`), true and predicted classes (n, H, W), and the entropy of each pixel in nats; `void` is the class
+    that never counts.
     """
 
     domain: str
@@ -74,6 +80,11 @@ class Outcome:
     shares_right: FloatArray | None = field(default=None, repr=False)
     domain_score: FloatArray | None = field(default=None, repr=False)
     sample_embedding: FloatArray | None = field(default=None, repr=False)
+    void: int | None = None
+    mask_images: ByteArray | None = field(default=None, repr=False)
+    mask_truth: IntArray | None = field(default=None, repr=False)
+    mask_predicted: IntArray | None = field(default=None, repr=False)
+    mask_uncertainty: FloatArray | None = field(default=None, repr=False)
 
     @property
     def dense(self) -> bool:
@@ -178,14 +189,29 @@ class Gathering:
         pictured = chosen[: int((places < SAMPLE_IMAGES).sum())]  # places rise
         if len(pictured):
             taken["sample_images"] = as_bytes(batch.images[pictured], self.domain.value_range)
+        shown = chosen[: int((places < SAMPLE_MASKS).sum())]
+        if self.domain.dense and len(shown):
+            taken |= self._masks(batch, said, shown)
         for name, values in taken.items():
             self.sampled.setdefault(name, []).append(values)
+
+    def _masks(self, batch: Batch, said: Predictive, chosen: torch.Tensor) -> dict[str, np.ndarray]:
+        """Pictures of what was said of each pixel; of large images every n-th one, since classes have no mean."""
+        thin = -(-max(batch.images.shape[2:]) // LONGEST_MASK)
+        images = batch.images[chosen][:, :, ::thin, ::thin]
+        return {
+            "mask_images": as_bytes(images, self.domain.value_range, LONGEST_MASK),
+            "mask_truth": batch.labels[chosen][:, ::thin, ::thin].short().cpu().numpy(),
+            "mask_predicted": said.probabilities[chosen].argmax(1)[:, ::thin, ::thin].short().cpu().numpy(),
+            "mask_uncertainty": said.entropy[chosen][:, ::thin, ::thin].half().cpu().numpy(),
+        }
 
     def outcome(self) -> Outcome:
         """All of it, when the last batch was added."""
         columns = {name: np.concatenate(parts) for name, parts in self.columns.items()}
         places = np.concatenate(self.places)
         in_order = {"sample_images": np.argsort(places[places < SAMPLE_IMAGES])}
+        in_order |= dict.fromkeys(MASKS, np.argsort(places[places < SAMPLE_MASKS]))
         for name, parts in self.sampled.items():
             columns[name] = np.concatenate(parts)[in_order.get(name, np.argsort(places))]
         domain = self.domain
@@ -199,6 +225,7 @@ class Gathering:
             fingerprint=domain.fingerprint,
             benchmark=None,
             value_range=domain.value_range,
+            void=domain.void,
             sample=self.sample,
             **columns,
         )

@@ -24,6 +24,7 @@ from onedomain.manifest import (
     begin_folder,
     refuse_used_folder,
 )
+from onedomain.memory import images_at_once
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork
 from onedomain.outcomes import Gathering, Outcome
@@ -95,7 +96,10 @@ class Run:
         batch_size: int = 250,
         progress: bool = False,
     ) -> Evaluation:
-        """Score every domain; `seen` names those that the average over unseen domains leaves out."""
+        """Score every domain; `seen` names those that the average over unseen domains leaves out.
+
+        `batch_size` is the most images that are passed at once: fewer, if they are large.
+        """
         if not (isinstance(domains, Mapping) and domains):
             raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
         checked = {name: self._not_adapted_to(self.as_domain(data, name, "test")) for name, data in domains.items()}
@@ -174,16 +178,18 @@ class Run:
         unlabelled = Domain("images", "predict", array, np.zeros(len(array), np.int64), self.classes)
         self._check_images("images", (height, width, channels), unlabelled.value_range)
         columns: list[tuple[torch.Tensor, ...]] = []
-        for batch in batches_in_order(unlabelled, batch_size, self.method.device):
+        at_once = images_at_once(height, width, batch_size)
+        for batch in batches_in_order(unlabelled, at_once, self.method.device):
             said = self.method.predictive(batch.images)
             score = () if self.calibration is None else (self.calibration.score(said),)
-            columns.append((said.probabilities, said.entropy, said.mutual_information, *score))
+            # As many numbers as pixels times classes: half of them would be of no use to anyone.
+            probabilities = said.probabilities.float() if self.manifest.source.dense else said.probabilities
+            columns.append((probabilities, said.entropy, said.mutual_information, *score))
         joined = [torch.cat(column).cpu().numpy() for column in zip(*columns, strict=True)]
-        probabilities, uncertainty, mutual_information = joined[:3]
+        every, uncertainty, mutual_information = joined[:3]
         scored = joined[3] if self.calibration is not None else None
         flags = None if scored is None or self.calibration is None else scored > self.calibration.threshold
-        labels = probabilities.argmax(1)
-        return Predictions(labels, probabilities, uncertainty, self.classes, mutual_information, scored, flags)
+        return Predictions(every.argmax(1), every, uncertainty, self.classes, mutual_information, scored, flags)
 
     def save(self, folder: str | Path) -> Path:
         """Write the run folder; the weights as safetensors, readable by any other tool."""
@@ -243,6 +249,12 @@ class Run:
                 if metric == "accuracy":
                     row |= {"low": scores.low, "high": scores.high}
                 rows.append(row | {"data": scores.fingerprint} | common)
+            for name_of_class, value in scores.iou.items():
+                if value is not None:
+                    row = {"domain": name, "split": scores.split, "unseen": name in evaluation.unseen}
+                    row |= {"metric": f"iou/{name_of_class}", "class": name_of_class, "value": value}
+                    row |= {"count": scores.count, "note": scores.note, "data": scores.fingerprint}
+                    rows.append(row | common)
         correlation = evaluation.rank_correlation()
         if correlation is not None:
             row = {"domain": ALL_UNSEEN, "split": "test", "unseen": False, "metric": "rank_correlation"}

@@ -13,13 +13,14 @@ import numpy as np
 import torch
 
 from onedomain.arrays import SUFFIX, ByteArray, FloatArray, as_bytes, as_vectors, load_arrays, not_ours, save_arrays
-from onedomain.data.domain import IntArray
+from onedomain.data.domain import Images, IntArray
+from onedomain.memory import images_at_once
 from onedomain.methods.base import Method
 
 FOLDERS = ("augmented", "augmented-1")  # of an ensemble the first network's: the embedding is its own
 PAIRS = 40  # images that are kept beside their originals
 EMBEDDED = 200  # images whose embedding is kept
-BATCH = 100  # images that are embedded at once: a matter of memory alone
+BATCH = 100  # images that are embedded at once, fewer if they are large
 COLUMNS, GAP = 8, 2  # of a mosaic: images in a row, and white pixels between them
 
 
@@ -46,7 +47,7 @@ def save_sample(
     domain: str,
     originals: torch.Tensor,
     images: torch.Tensor,
-    labels: IntArray,
+    labels: IntArray | Images,
     origins: IntArray,
     value_range: tuple[float, float],
 ) -> None:
@@ -54,7 +55,7 @@ def save_sample(
     arrays: dict[str, np.ndarray] = {
         "originals": as_bytes(originals, value_range),
         "images": as_bytes(images, value_range),
-        "labels": labels[:EMBEDDED] if labels.ndim == 1 else np.zeros(0, np.int64),
+        "labels": labels[:EMBEDDED] if len(labels.shape) == 1 else np.zeros(0, np.int64),
         "origins": origins,
     }
     save_arrays(folder / f"{domain}.sample{SUFFIX}", {"domain": domain}, arrays)
@@ -68,8 +69,10 @@ def save_embeddings(folder: Path, method: Method) -> None:
         except (OSError, ValueError) as error:
             raise not_ours(path, error) from None
         parts = []
-        for start in range(0, len(images), BATCH):
-            pixels = torch.from_numpy(images[start : start + BATCH]).permute(0, 3, 1, 2).to(method.device)
+        _, height, width, _ = images.shape
+        at_once = images_at_once(height, width, BATCH)
+        for start in range(0, len(images), at_once):
+            pixels = torch.from_numpy(images[start : start + at_once]).permute(0, 3, 1, 2).to(method.device)
             embedding = method.predictive(pixels, draws=0).embedding
             if embedding is None:
                 return

@@ -12,11 +12,12 @@ import numpy as np
 
 from onedomain.arrays import SUFFIX, load_arrays, not_ours, save_arrays
 from onedomain.data.domain import Domain
+from onedomain.memory import PIXELS, PIXELS_WITH_GRADIENTS, images_at_once
 from onedomain.methods.base import Method
 from onedomain.randomness import private_randomness, seed_everything
 
 SNAPSHOTS = "snapshots"
-SAMPLE = 100  # images of the source
+SAMPLE = 100  # images of the source, fewer if they are large
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class Snapshots:
 
     def __init__(self, method: Method, source: Domain, folder: Path | None, seed: int) -> None:
         self.method, self.source, self.folder, self.seed = method, source, folder, seed
-        self.chosen = np.random.default_rng(len(source)).permutation(len(source))[:SAMPLE]
+        height, width, _ = source.image_shape
+        size = images_at_once(height, width, SAMPLE, PIXELS_WITH_GRADIENTS if source.dense else PIXELS)
+        self.chosen = np.random.default_rng(len(source)).permutation(len(source))[:size]
 
     def take(self, step: int) -> None:
         """Look, if it is time. To be called before the checkpoint of a step: what is resumed has its snapshots."""

@@ -55,27 +55,36 @@ def show_evaluation(run: Run, evaluation: Evaluation) -> None:
     title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source.name}"
     if manifest.adaptation is not None:
         title += f"; {adaptation_title(manifest.adaptation)}, draw {manifest.adaptation.draw}"
-    table = new_table("domain", "images", "accuracy %", "95% interval", "NLL", "ECE %", "", title=title)
+    dense = manifest.source.dense
+    shown = ("mIoU %", "pixels right %") if dense else ("accuracy %", "95% interval")
+    table = new_table("domain", "images", *shown, "NLL", "ECE %", "", title=title)
     for name, scores in evaluation.scores.items():
         remark = scores.note if name in evaluation.unseen else _seen_as(run, name, scores.note)
-        interval = f"{100 * scores.low:.1f}–{100 * scores.high:.1f}"
-        table.add_row(
-            name,
-            f"{scores.count:,}",
-            percent(scores.accuracy),
-            interval,
-            f"{scores.nll:.3f}",
-            percent(scores.ece),
-            remark,
-        )
+        first = (percent(scores.accuracy), f"{100 * scores.low:.1f}–{100 * scores.high:.1f}")
+        if scores.miou is not None:
+            first = (percent(scores.miou), percent(scores.accuracy))
+        table.add_row(name, f"{scores.count:,}", *first, f"{scores.nll:.3f}", percent(scores.ece), remark)
     if evaluation.unseen:
         table.add_section()
         average = {metric: evaluation.average(metric) for metric in METRICS}
-        label = "average unseen"
-        nll = f"{average['nll']:.3f}"
-        table.add_row(label, "", percent(average["accuracy"]), "", nll, percent(average["ece"]), "", style="bold")
+        right = percent(average["accuracy"])
+        first = (percent(average["miou"]), right) if dense else (right, "")
+        nll, ece = f"{average['nll']:.3f}", percent(average["ece"])
+        table.add_row("average unseen", "", *first, nll, ece, "", style="bold")
     new_console().print(table)
+    if dense:
+        show_classes(run, evaluation)
     show_uncertainty(evaluation)
+
+
+def show_classes(run: Run, evaluation: Evaluation) -> None:
+    """Intersection over union, class by class; a class that a domain does not have is not in its mean."""
+    table = new_table("class", *evaluation.scores, title="IoU %")
+    for name in run.classes:
+        values = [scores.iou.get(name) for scores in evaluation.scores.values()]
+        if any(value is not None for value in values):
+            table.add_row(name, *("–" if value is None else percent(value) for value in values))
+    new_console().print(table)
 
 
 def show_uncertainty(evaluation: Evaluation) -> None:
@@ -213,6 +222,21 @@ def show_predictions(files: Sequence[str], predictions: Predictions) -> None:
         flag = {None: "–", True: "yes", False: "no"}[row["out_of_domain"]]
         table.add_row(row["file"], row["label"], percent(row["probability"]), f"{row['uncertainty']:.3f}", score, flag)
     new_console().print(table)
+
+
+def show_masks(rows: Sequence[Mapping[str, Any]]) -> None:
+    """What was written for each image, and what it says on the whole."""
+    table = new_table("image", "mean entropy (nats)", "domain score", "out of domain", "most of it", "")
+    for row in rows:
+        score = "–" if row["domain_score"] is None else f"{row['domain_score']:.2f}"
+        flag = {None: "–", True: "yes", False: "no"}[row["out_of_domain"]]
+        most = max(row["shares"], key=row["shares"].__getitem__)
+        share = f"{most}, {100 * row['shares'][most]:.0f}%"
+        table.add_row(row["file"], f"{row['uncertainty']:.3f}", score, flag, share)
+    console = new_console()
+    console.print(table)
+    for row in rows:
+        console.print(f"{row['file']}: mask in {row['mask']}, uncertainty in {row['uncertainty_map']}", soft_wrap=True)
 
 
 def show_data(folder: Path, rows: Sequence[Row], json: bool) -> None:

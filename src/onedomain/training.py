@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from onedomain.checkpoint import load_checkpoint, save_checkpoint
-from onedomain.data.domain import Domain, IntArray
+from onedomain.data.domain import Domain, Images, IntArray
 from onedomain.errors import Interrupted, TrainingDiverged, UserError
 from onedomain.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
 from onedomain.methods.base import Method
@@ -158,7 +158,7 @@ class ShuffledBatches:
     A function of the step alone. A batch that reaches the end of an epoch goes on with the next one.
     """
 
-    def __init__(self, labels: IntArray, batch_size: int, seed: int) -> None:
+    def __init__(self, labels: IntArray | Images, batch_size: int, seed: int) -> None:
         self.count, self.batch_size = len(labels), batch_size
         count = self.count
         self.order = lru_cache(maxsize=2)(lambda epoch: np.random.default_rng([seed, epoch]).permutation(count))
@@ -175,9 +175,10 @@ class BalancedBatches:
     function of the step alone. A class with few images comes round more often.
     """
 
-    def __init__(self, labels: IntArray, batch_size: int, seed: int) -> None:
+    def __init__(self, labels: IntArray | Images, batch_size: int, seed: int) -> None:
         self.batch_size = batch_size
-        members = [np.flatnonzero(labels == each) for each in np.unique(labels)]
+        of_images = np.asarray(labels)
+        members = [np.flatnonzero(of_images == each) for each in np.unique(of_images)]
         self.members = members
         self.together = 1 if 2 * len(members) <= batch_size else 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,21 +15,36 @@ LEVEL = 0.95  # share of held-out source images that count as in the domain
 MOST_IMAGES = 2000  # of the source, and of its held-out part, that a calibration looks at
 
 
-@dataclass(frozen=True)
 class Predictive:
-    """Probabilities from D Monte-Carlo draws, (D, N, C, …), and the statistics of (μ, σ) if φ gives them, (N, F).
+    """What a model says of N samples, from Monte-Carlo draws that are taken up one by one: none of them is kept.
 
-    `embedding` is z of the plain pass, (N, …), if the network's layer is named.
+    `draws` are probabilities, (N, C, …) each. `statistics` are those of (μ, σ), if φ gives them, (N, F); `embedding` is
+    z of the plain pass, (N, …), if the network's layer is named.
     """
 
-    draws: Tensor
-    statistics: Tensor | None = None
-    embedding: Tensor | None = None
+    def __init__(
+        self, draws: Iterable[Tensor], statistics: Tensor | None = None, embedding: Tensor | None = None
+    ) -> None:
+        self.statistics, self.embedding = statistics, embedding
+        rest = iter(draws)
+        total, expected, count = next(rest), None, 1
+        for draw in rest:
+            expected = (entropy(total) if expected is None else expected) + entropy(draw)
+            total, count = total + draw, count + 1
+        self.probabilities = total if count == 1 else total / count  # the mean prediction, (N, C, …)
+        self.expected_entropy = None if expected is None else expected / count  # of a draw, (N, …); None for one draw
 
-    @cached_property
-    def probabilities(self) -> Tensor:
-        """The mean prediction, (N, C, …)."""
-        return self.draws.mean(0)
+    @classmethod
+    def joined(cls, parts: Sequence[Predictive]) -> Predictive:
+        """Of all samples, what was said of them in parts, by the same model and number of draws."""
+
+        def column(name: str) -> Tensor | None:
+            values = [getattr(part, name) for part in parts]
+            return None if values[0] is None else torch.cat(values)
+
+        whole = cls([torch.cat([part.probabilities for part in parts])], column("statistics"), column("embedding"))
+        whole.expected_entropy = column("expected_entropy")
+        return whole
 
     @cached_property
     def entropy(self) -> Tensor:
@@ -39,7 +54,9 @@ class Predictive:
     @cached_property
     def mutual_information(self) -> Tensor:
         """Entropy of the mean minus mean entropy, (N, …): what the draws disagree about. 0 for a single draw."""
-        return (self.entropy - entropy(self.draws.movedim(2, 1)).mean(0)).clamp(min=0)
+        if self.expected_entropy is None:
+            return torch.zeros_like(self.entropy)
+        return (self.entropy - self.expected_entropy).clamp(min=0)
 
 
 def entropy(probabilities: Tensor) -> Tensor:
@@ -94,7 +111,11 @@ def calibrate(
 
     `held_out` is told how many draws are needed: none if the score comes from (μ, σ), else those of a prediction.
     """
-    statistics = [each.statistics for each in source() if each.statistics is not None]
+    statistics: list[Tensor] = []
+    for each in source():
+        if each.statistics is None:  # nor have the others any: there is nothing to learn from them
+            break
+        statistics.append(each.statistics)
     mean = precision = None
     if statistics:
         values = torch.cat(statistics).double()

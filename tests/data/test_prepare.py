@@ -78,7 +78,7 @@ def row(rows: list[prepare.Row], name: str) -> prepare.Row:
 
 
 def test_every_domain_of_the_benchmark_is_in_the_catalogue() -> None:
-    others = {"cifar10", "cifar10-c", "cifar10-c-lite"}
+    others = {"cifar10", "cifar10-c", "cifar10-c-lite", "synthia", "camvid"}
     assert set(prepare.CATALOGUE) == set(digits.SETS) | others
     for name, entry in ((name, entry) for name, entry in prepare.CATALOGUE.items() if name not in others):
         assert bool(entry.addresses) == bool(entry.sha256) == ("data prepare" in digits.SETS[name].get)
@@ -231,6 +231,8 @@ def test_check_finds_what_is_not_whole(tmp_path: Path) -> None:
         "svhn": "broken",
         "syn": "partial",
         "usps": "whole",
+        "synthia": "missing",
+        "camvid": "missing",
         "cifar10": "missing",
         "cifar10-c": "missing",
         "cifar10-c-lite": "missing",

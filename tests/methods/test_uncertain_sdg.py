@@ -258,14 +258,14 @@ def test_predictions_are_the_mean_of_draws_and_the_same_each_time(tmp_path):
     given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "steps": 60, "progress": False}
     run = od.fit(UncertainSDG(**QUICK, prediction_draws=7), tiny, out=tmp_path / "a", **given)
     said = run.method.predictive(tiny.batch(range(40)).images)
-    assert said.draws.shape == (7, 40, 3)
-    assert torch.allclose(said.draws.sum(2), torch.ones(7, 40, dtype=torch.float64))
+    assert said.probabilities.shape == (40, 3)
+    assert torch.allclose(said.probabilities.sum(1), torch.ones(40, dtype=torch.float64))
     assert said.statistics.shape == (40, 8)  # μ and σ of four channels
     assert (said.mutual_information >= 0).all()
     assert said.mutual_information.max() > 0
     plain = run.method.predictive(tiny.batch(range(40)).images, draws=0)
     run.network.module.eval()
-    assert torch.allclose(plain.draws[0].float(), run.network(tiny.batch(range(40)).images).softmax(1), atol=1e-6)
+    assert torch.allclose(plain.probabilities.float(), run.network(tiny.batch(range(40)).images).softmax(1), atol=1e-6)
     p, loaded = run.predict(tiny.images), od.load(tmp_path / "a", network=TinyNet()).predict(tiny.images)
     assert np.array_equal(p.probabilities, loaded.probabilities)
     assert np.array_equal(p.out_of_domain, loaded.out_of_domain)

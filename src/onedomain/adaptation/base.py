@@ -55,7 +55,8 @@ class TwoDomains(Adaptation):
 
     def meet(self, shots: Domain) -> None:
         super().meet(shots)
-        self.members = {int(label): np.flatnonzero(shots.labels == label) for label in np.unique(shots.labels)}
+        labels = np.asarray(shots.labels)
+        self.members = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
 
     def beside(self, batch: Batch) -> Batch:
         """Target images of the classes of a source batch, drawn anew at every step.

@@ -15,6 +15,7 @@ from onedomain.benchmarks import BENCHMARKS, Benchmark, find_target
 from onedomain.commands import use_threads
 from onedomain.data import data_folder
 from onedomain.data.domain import Domain
+from onedomain.data.frames import frame_folder
 from onedomain.data.own import image_folder
 from onedomain.errors import Interrupted, UserError, unknown
 from onedomain.fitting import load
@@ -120,9 +121,10 @@ def _target(run: Run, trained: Benchmark | None, text: str, test: str | None, da
 
 
 def _own(run: Run, name: str, path: str, split: str) -> Domain:
-    if run.manifest.source.dense:
-        raise UserError("--target", "a folder has no labels of pixels", "a benchmark's target, or run.adapt in Python")
     height, width, channels = run.manifest.source.image_shape
+    if run.manifest.source.dense:
+        void = run.manifest.source.void
+        return frame_folder(path, classes=run.classes, size=(height, width), void=void, name=name, split=split)
     return image_folder(path, name=name, split=split, size=(height, width), channels=channels, classes=run.classes)
 
 

@@ -21,16 +21,15 @@ def draw(pool: Domain, shots: int, seed: int) -> IntArray:
         if shots > len(pool):
             raise UserError("shots", f"got {shots}, and {pool.name} has {len(pool)} images", f"at most {len(pool)}")
         return _first(np.arange(len(pool)), shots, [seed])
-    counts = np.bincount(pool.labels, minlength=len(pool.classes))
+    labels = np.asarray(pool.labels)
+    counts = np.bincount(labels, minlength=len(pool.classes))
     fewest = int(counts[counts > 0].min())
     if shots > fewest:
         few = [f"{pool.classes[label]} ({counts[label]})" for label in np.flatnonzero((counts > 0) & (counts < shots))]
         listed = ", ".join(few[:5]) + (", …" if len(few) > 5 else "")
         given = f"got {shots}, and {pool.name} ({pool.split}) has fewer images of class {listed}"
         raise UserError("shots", given, f"at most {fewest}")
-    chosen = [
-        _first(np.flatnonzero(pool.labels == label), shots, [seed, int(label)]) for label in np.flatnonzero(counts)
-    ]
+    chosen = [_first(np.flatnonzero(labels == label), shots, [seed, int(label)]) for label in np.flatnonzero(counts)]
     return np.concatenate(chosen)
 
 
@@ -40,7 +39,7 @@ def _first(places: IntArray, count: int, seed: list[int]) -> IntArray:
 
 def missing_classes(shots: Domain) -> tuple[str, ...]:
     """Classes without a single drawn image, or pixel."""
-    present = set(np.unique(shots.labels).tolist())
+    present = set(np.unique(shots.labels[np.arange(len(shots))]).tolist())
     return tuple(name for label, name in enumerate(shots.classes) if label not in present)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -14,12 +14,15 @@ import torch
 from onedomain.errors import UserError
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
+LARGEST_COPY = 2**28  # bytes that a subset of images in memory may take
 
 
 class Images(Protocol):
     """What a `Domain` asks of its images: a numpy array has it, and so has anything that decodes on demand.
 
-    Indexing by an integer array gives (n, height, width, channels): uint8 from 0 to 255, or float32.
+    Indexing by an integer array gives (n, height, width, channels): uint8 from 0 to 255, or float32. Labels of pixels
+    may be of this kind too: whole numbers, (n, height, width). A class whose objects have `identity`, bytes that tell
+    one content from another, has it in the fingerprint of its domains.
     """
 
     @property
@@ -29,10 +32,11 @@ class Images(Protocol):
 
 
 class Chosen:
-    """Some of other images, looked up when asked for."""
+    """Some of other images, or of their labels, looked up when asked for."""
 
     def __init__(self, images: Images, chosen: IntArray) -> None:
-        self.images, self.chosen = images, chosen
+        self.images: Images = images.images if isinstance(images, Chosen) else images
+        self.chosen: IntArray = images.chosen[chosen] if isinstance(images, Chosen) else chosen
         self.shape = (len(chosen), *images.shape[1:])
 
     def __len__(self) -> int:
@@ -51,15 +55,15 @@ class Batch(NamedTuple):
 class Domain:
     """Labelled images of one domain.
 
-    `labels` holds one class an image, shape (N,), or one class a pixel, shape (N, H, W). `void` is the label of
-    pixels that never count. Images of a data set keep their order, so that an index means the
-    same image wherever the same files are read.
+    `labels` holds one class an image, shape (N,), or one class a pixel, shape (N, H, W), in memory or read as needed.
+    `void` is the label of pixels that never count; it may be a class's number or lie beside them. Images of a data set
+    keep their order, so that an index means the same image wherever the same files are read.
     """
 
     name: str
     split: str
     images: Images = field(repr=False)
-    labels: IntArray = field(repr=False)
+    labels: IntArray | Images = field(repr=False)
     classes: tuple[str, ...]
     void: int | None = None
     note: str = ""  # what a reader of a table must know of this data, such as "rendered"
@@ -71,23 +75,28 @@ class Domain:
             raise UserError(where, f"images have shape {tuple(shape)}", "(N, height, width, channels), none of them 0")
         if isinstance(self.images, np.ndarray) and self.images.dtype not in (np.uint8, np.float16, np.float32):
             raise UserError(where, f"images are of type {self.images.dtype}", "uint8 from 0 to 255, or float32")
-        labels = np.asarray(self.labels)
-        if labels.dtype.kind not in "iu":
-            raise UserError(where, f"labels are of type {labels.dtype}", "whole numbers")
-        if labels.shape not in {(shape[0],), tuple(shape[:3])}:
+        object.__setattr__(self, "classes", tuple(self.classes))
+        on_demand = hasattr(self.labels, "shape") and not isinstance(self.labels, np.ndarray)
+        if not on_demand:
+            object.__setattr__(self, "labels", self._checked(np.asarray(self.labels), where))
+        if tuple(self.labels.shape) not in {(shape[0],), tuple(shape[:3])}:
             raise UserError(
                 where,
-                f"labels have shape {labels.shape} for images of shape {tuple(shape)}",
+                f"labels have shape {tuple(self.labels.shape)} for images of shape {tuple(shape)}",
                 f"({shape[0]},) or {tuple(shape[:3])}",
             )
-        if self.void is not None and labels.ndim == 1:
+        if self.void is not None and not self.dense:
             raise UserError(where, f"void is {self.void} while each image has one label", "void for labels of pixels")
-        object.__setattr__(self, "labels", labels.astype(np.int64, copy=False))
-        object.__setattr__(self, "classes", tuple(self.classes))
-        counted = self.labels if self.void is None else self.labels[self.labels != self.void]
+
+    def _checked(self, labels: np.ndarray, where: str) -> IntArray:
+        """Labels in memory, if every one is a class or void. Those of pixels stay as small as they are."""
+        if labels.dtype.kind not in "iu":
+            raise UserError(where, f"labels are of type {labels.dtype}", "whole numbers")
+        counted = labels if self.void is None or labels.ndim == 1 else labels[labels != self.void]
         if counted.size and (counted.min() < 0 or counted.max() >= len(self.classes)):
             bad = int(counted.min()) if counted.min() < 0 else int(counted.max())
             raise UserError(where, f"a label is {bad}", f"0 to {len(self.classes) - 1} ({len(self.classes)} classes)")
+        return labels if labels.ndim == 3 else labels.astype(np.int64, copy=False)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -95,7 +104,7 @@ class Domain:
     @property
     def dense(self) -> bool:
         """Whether each pixel has a label."""
-        return self.labels.ndim == 3
+        return len(self.labels.shape) == 3
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -106,8 +115,10 @@ class Domain:
     @cached_property
     def value_range(self) -> tuple[float, float]:
         """The lowest and highest value of a pixel in a batch: 0 and 1 for bytes, else those of the first images."""
+        if self.images[np.arange(1)].dtype == np.uint8:  # files may have to be decoded: one is enough to know
+            return 0.0, 1.0
         sample = self.images[np.arange(min(len(self), 500))]
-        return (0.0, 1.0) if sample.dtype == np.uint8 else (float(sample.min()), float(sample.max()))
+        return float(sample.min()), float(sample.max())
 
     def batch(self, indices: Sequence[int] | IntArray, device: torch.device | str = "cpu") -> Batch:
         """The images at `indices` as float32 in the channels_last layout (bytes become 0 to 1), and their labels."""
@@ -116,7 +127,7 @@ class Domain:
         # (n, h, w, c) in memory seen as (n, c, h, w) *is* channels_last: no copy is made.
         images = pixels.permute(0, 3, 1, 2)
         images = images.to(torch.float32).div_(255) if pixels.dtype == torch.uint8 else images.to(torch.float32)
-        return Batch(images, torch.from_numpy(self.labels[index]).to(device))
+        return Batch(images, torch.from_numpy(self.labels[index].astype(np.int64)).to(device))
 
     def image_fingerprints(self) -> list[str]:
         """A short SHA-256 of each image, whatever form it is in: bytes and the same image as floats have the same."""
@@ -132,15 +143,20 @@ class Domain:
         return self if len(left) == len(self) else self.subset(left) if left else None
 
     def subset(self, indices: Sequence[int] | IntArray, split: str | None = None) -> Domain:
-        """The images at `indices` as a domain of their own; images that are read as needed stay so."""
+        """The images at `indices` as a domain of their own: copied if they are few, looked up otherwise."""
         index = np.asarray(indices)
-        in_memory = isinstance(self.images, np.ndarray) and not isinstance(self.images, np.memmap)
-        images = self.images[index] if in_memory else Chosen(self.images, index)
-        return replace(self, images=images, labels=self.labels[index], split=split or self.split)
+        return replace(
+            self, images=_some(self.images, index), labels=_some(self.labels, index), split=split or self.split
+        )
 
     def require_every_class(self) -> Domain:
-        """Refuse a class without a single image: a model cannot learn what it never sees."""
-        counts = np.bincount(self.labels[self.labels != self.void].ravel(), minlength=len(self.classes))
+        """Refuse a class without a single image: a model cannot learn what it never sees.
+
+        Where pixels have labels the classes are those of a data set, of which one domain may lack some.
+        """
+        if self.dense:
+            return self
+        counts = np.bincount(np.asarray(self.labels), minlength=len(self.classes))
         empty = [self.classes[i] for i in np.flatnonzero(counts == 0)]
         if empty:
             raise UserError(
@@ -152,10 +168,32 @@ class Domain:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short SHA-256 over shape, classes, labels and, when they are in memory, the pixels."""
+        """A short SHA-256 over shape, classes, labels and pixels; of files that are read as needed, over their names
+        and sizes.
+        """
         digest = hashlib.sha256(repr((tuple(self.images.shape), self.classes, self.void)).encode())
-        digest.update(np.ascontiguousarray(self.labels).tobytes())
-        if isinstance(self.images, np.ndarray):
-            for start in range(0, len(self), 4096):
-                digest.update(np.ascontiguousarray(self.images[start : start + 4096]).tobytes())
+        for content in (*_contents(self.labels, np.int64), *_contents(self.images)):
+            digest.update(content)
         return digest.hexdigest()[:16]
+
+
+def _some(rows: Any, index: IntArray) -> Any:
+    """Rows of an array or of what stands for one: a copy if it is small, since that is quicker to look up."""
+    in_memory = isinstance(rows, np.ndarray) and not isinstance(rows, np.memmap)
+    if in_memory and len(index) * rows[:1].nbytes <= LARGEST_COPY:
+        return rows[index]
+    return Chosen(rows, index)
+
+
+def _contents(rows: IntArray | Images, kind: type[np.integer[Any]] | None = None) -> Iterator[bytes]:
+    """What tells rows from others: their bytes if they are in memory (as type `kind`), else their `identity`."""
+    inner = rows.images if isinstance(rows, Chosen) else rows
+    if isinstance(inner, np.ndarray):
+        at_once = max(1, 2**24 // max(1, inner[:1].nbytes))
+        for start in range(0, len(rows), at_once):
+            part = rows[start : start + at_once]
+            yield np.ascontiguousarray(part if kind is None else part.astype(kind)).tobytes()
+    elif hasattr(inner, "identity"):
+        yield inner.identity
+        if isinstance(rows, Chosen):
+            yield rows.chosen.tobytes()

@@ -195,7 +195,7 @@ def read_image_list(folder: Path, labels: Path) -> Arrays:
 
 def read_npz(path: Path, split: str) -> Arrays:
     """Our prepared form: an .npz file with `x_<split>`, uint8, and `y_<split>`, whole numbers from 0 to 9."""
-    x, y = (_npz_array(path, key) for key in (f"x_{split}", f"y_{split}"))
+    x, y = (npz_array(path, key) for key in (f"x_{split}", f"y_{split}"))
     if x.dtype != np.uint8 or x.ndim not in (3, 4) or (x.ndim == 4 and x.shape[3] != 3):
         raise UserError(
             str(path),
@@ -209,16 +209,16 @@ def read_npz(path: Path, split: str) -> Arrays:
 
 def npz_counts(path: Path) -> dict[str, int]:
     """How many labels each split of a prepared file has (the images are not read)."""
-    return {key[2:]: int(_npz_array(path, key).size) for key in _npz_keys(path) if key.startswith("y_")}
+    return {key[2:]: int(npz_array(path, key).size) for key in npz_keys(path) if key.startswith("y_")}
 
 
-def _npz_keys(path: Path) -> list[str]:
+def npz_keys(path: Path) -> list[str]:
     with decoding(path, "a whole .npz file"), zipfile.ZipFile(path) as archive:
         return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
-def _npz_array(path: Path, key: str) -> npt.NDArray[Any]:
-    keys = _npz_keys(path)  # this also refuses what is no zip: numpy would take it for a pickle
+def npz_array(path: Path, key: str) -> npt.NDArray[Any]:
+    keys = npz_keys(path)  # this also refuses what is no zip: numpy would take it for a pickle
     if key not in keys:
         raise UserError(str(path), f"'{key}' is missing", f"x_<split> and y_<split>; found: {', '.join(keys) or '-'}")
     with decoding(path, "a whole .npz file of plain arrays"):

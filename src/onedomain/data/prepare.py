@@ -2,7 +2,7 @@
 
 `prepare` downloads the published files (checked against their published SHA-256) into `digits/raw/`, or takes
 those that lie there, and writes one .npz file a data set, with its own SHA-256 beside it. What is CIFAR-10 or made of
-it stands in `prepare_cifar`.
+it stands in `prepare_cifar`, what has labels of pixels in `dense_sets`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from onedomain.data import digits, formats, prepare_cifar
+from onedomain.data import dense_sets, digits, formats, prepare_cifar
 from onedomain.data.fetch import Entry, Folder, Progress, Row, check_sum, download, save_prepared
 from onedomain.data.formats import Arrays
 from onedomain.errors import UserError, unknown
@@ -52,6 +52,7 @@ CATALOGUE: Mapping[str, Entry] = {
         },
     ),
     **prepare_cifar.CATALOGUE,
+    **dense_sets.CATALOGUE,
 }
 
 
@@ -63,6 +64,8 @@ def list_data(data_dir: Folder) -> list[Row]:
 def _listed(name: str, data_dir: Folder) -> Row:
     if name in prepare_cifar.CATALOGUE:
         return prepare_cifar.listed(name, CATALOGUE[name], Path(data_dir))
+    if name in dense_sets.CATALOGUE:
+        return dense_sets.listed(name, data_dir)
     what, prepared = CATALOGUE[name].what, digits.prepared_path(name, data_dir)
     try:
         counts = formats.npz_counts(prepared) if prepared.exists() else {}
@@ -82,6 +85,8 @@ def check_data(data_dir: Folder, names: Iterable[str] | None = None) -> list[Row
 def _checked(name: str, data_dir: Folder) -> Row:
     if name in prepare_cifar.CATALOGUE:
         return prepare_cifar.checked(name, CATALOGUE[name], Path(data_dir))
+    if name in dense_sets.CATALOGUE:
+        return dense_sets.checked(name, data_dir)
     what, published, needed = CATALOGUE[name].what, digits.SETS[name].counts, digits.SETS[name].needed
     where, counts, problems = str(digits.prepared_path(name, data_dir)), {}, []
     try:
@@ -111,7 +116,9 @@ def _checked(name: str, data_dir: Folder) -> Row:
 def prepare(name: str, data_dir: Folder, progress: Progress | None = None) -> str:
     """Fetch one data set and write its prepared file; returns the line that tells what was done."""
     tell = progress or (lambda _text, _fraction: None)
-    if check_name(name) in prepare_cifar.CATALOGUE:
+    if check_name(name) in dense_sets.CATALOGUE:
+        raise UserError(name, "is read as it is published, and has no direct public address", dense_sets.GET[name])
+    if name in prepare_cifar.CATALOGUE:
         return prepare_cifar.prepare(name, CATALOGUE[name], Path(data_dir), tell)
     target = digits.prepared_path(name, data_dir)
     if target.exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
+from onedomain.equations import mean_over_pixels
 from onedomain.methods.gud import GUD, GUDSettings
 
 
@@ -25,14 +26,14 @@ class MEADA(GUD):
     cost = 1.0
 
     def objective(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return super().objective(logits, labels) + self.settings.entropy_weight * prediction_entropy(logits)
+        entropy = mean_over_pixels(prediction_entropy(logits), labels, self.source.void)
+        return super().objective(logits, labels) + self.settings.entropy_weight * entropy
 
 
 def prediction_entropy(logits: torch.Tensor) -> torch.Tensor:
-    """H(ŷ) of each sample, in nats, (N,); of dense outputs the mean over pixels.
+    """H(ŷ) of each sample, in nats, (N,); of dense outputs that of each pixel, (N, H, W).
 
     >>> prediction_entropy(torch.zeros(1, 4))
     tensor([1.3863])
     """
-    entropy = -(logits.softmax(1) * logits.log_softmax(1)).sum(1)
-    return entropy if entropy.dim() == 1 else entropy.flatten(1).mean(1)
+    return -(logits.softmax(1) * logits.log_softmax(1)).sum(1)

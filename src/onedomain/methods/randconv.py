@@ -7,7 +7,7 @@ from pydantic import Field
 
 from onedomain.consistency import divergence_from_mean
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
+from onedomain.equations import mean_over_pixels, task_loss
 from onedomain.methods.base import LossMethod
 from onedomain.random_convolution import mixed_with_original, random_convolution
 from onedomain.settings import Settings
@@ -36,7 +36,8 @@ class RandConv(LossMethod):
         logits = self.network(torch.cat([self.view(batch.images) for _ in range(views)]))
         labels = batch.labels.repeat(views, *[1] * (batch.labels.dim() - 1))
         task = task_loss(logits, labels, self.source.void).mean()
-        disagreement = divergence_from_mean(logits.view(views, len(batch.images), *logits.shape[1:])).mean()
+        apart = divergence_from_mean(logits.view(views, len(batch.images), *logits.shape[1:]))
+        disagreement = mean_over_pixels(apart, batch.labels, self.source.void).mean()
         loss = task + self.settings.consistency * disagreement
         return {"loss": loss, "task": task, "consistency": disagreement}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -14,13 +14,28 @@ from onedomain.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.augmented import Augmentation
 from onedomain.data.domain import Batch, Domain, IntArray
 from onedomain.equations import ada_objective, relaxation, semantic_distance, task_loss
+from onedomain.memory import images_at_once
 from onedomain.meta import Model, batch_losses, meta_gradient
 from onedomain.methods.base import Method, Part
 from onedomain.settings import Settings
 from onedomain.transport import wasserstein
-from onedomain.wae import WAE_COST, AutoEncoder, ConvAutoEncoder, DenseAutoEncoder, WAESettings, WAETraining
+from onedomain.wae import (
+    WAE_COST,
+    AutoEncoder,
+    ConvAutoEncoder,
+    DenseAutoEncoder,
+    SegmentationAutoEncoder,
+    WAESettings,
+    WAETraining,
+)
 
-TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on
+TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on,
+TRANSPORT_VALUES = 2**24  # or fewer, so that they have no more values than this
+AUTO_ENCODERS: dict[str, Callable[[tuple[int, int, int]], AutoEncoder]] = {
+    "dense": DenseAutoEncoder,
+    "conv": ConvAutoEncoder,
+    "segmentation": SegmentationAutoEncoder,
+}
 
 
 class SDGSettings(Settings):
@@ -47,7 +62,9 @@ class SDGSettings(Settings):
         "sum", description="losses of the domains added up, as in Eq. 9, or averaged (released code: one pooled batch)"
     )
     augmented_batch: int = Field(33, ge=1, description="images a step, of all augmented domains together")
-    auto_encoder: Literal["dense", "conv"] = Field("dense", description="V: the paper's for Digits, or for CIFAR-10")
+    auto_encoder: Literal["dense", "conv", "segmentation"] = Field(
+        "dense", description="V: the paper's for Digits, for CIFAR-10, or for SYNTHIA"
+    )
     wae_loss: Literal["squared", "cross-entropy"] = Field(
         "squared", description="first term of Eq. 6: ‖G(Q(x)) − x‖², or summed cross-entropy of pixels, as released"
     )
@@ -207,7 +224,7 @@ class SDG(Method):
             weight=self.settings.prior_weight,
             rate=self.settings.wae_rate,
             epochs=self.settings.wae_epochs,
-            batch_size=self.settings.batch_size,
+            batch_size=max(2, self.settings.batch_size),  # BatchNorm takes no single image
         )
         learned = [self.source, *self.augmentation.domains][number - 1]
         before = self.wae.auto_encoder if self.wae is not None and self.settings.retrain == "on" else None
@@ -215,8 +232,7 @@ class SDG(Method):
         return WAETraining(auto_encoder, _UnitImages(self, learned), settings, seed=self.seed)
 
     def _new_auto_encoder(self) -> AutoEncoder:
-        kind = DenseAutoEncoder if self.settings.auto_encoder == "dense" else ConvAutoEncoder
-        return kind(self.image_shape)
+        return AUTO_ENCODERS[self.settings.auto_encoder](self.image_shape)
 
     def _to_unit(self, images: torch.Tensor) -> torch.Tensor:
         """The image range seen as 0 to 1, which is what V can draw."""
@@ -227,11 +243,14 @@ class SDG(Method):
         """W_c in embedding space and W_d in input space between S and S⁺, on samples of both."""
         self.network.module.eval()
         rng = np.random.default_rng([self.seed, len(augmented)])
-        size = min(TRANSPORT_SAMPLE, len(self.source), len(augmented))
+        height, width, channels = self.source.image_shape
+        most = max(1, TRANSPORT_VALUES // (height * width * channels))
+        size = min(TRANSPORT_SAMPLE, most, len(self.source), len(augmented))
         images = [
             domain.batch(rng.permutation(len(domain))[:size], self.device).images for domain in (self.source, augmented)
         ]
-        embedded = [self.network.embed(each)[1] for each in images]
+        at_once = images_at_once(height, width, size)
+        embedded = [torch.cat([self.network.embed(part)[1] for part in torch.split(each, at_once)]) for each in images]
         return {"w_c": wasserstein(*embedded), "w_d": wasserstein(*images)}
 
 

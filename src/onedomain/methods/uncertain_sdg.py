@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from onedomain.arrays import as_bytes, as_vectors
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
+from onedomain.memory import images_at_once
 from onedomain.meta import MetaGradient, Model, batch_losses, in_layout_of, meta_gradient
 from onedomain.methods.base import Method, Part
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
@@ -20,7 +21,7 @@ from onedomain.perturb import Made, Noise, Perturbation, by_fan_in, effect_of
 from onedomain.settings import Settings
 from onedomain.uncertainty import Predictive
 
-LARGEST_PASS = 500  # images times draws at once: a matter of memory alone
+LARGEST_PASS = 500  # images times draws at once, fewer if they are large
 SNAPSHOTS_AT = (0.0, 0.05, 0.2, 0.4, 0.7, 1.0)  # of the steps after the warm-up
 PICTURED = 8  # images of a snapshot that are kept themselves, with a map of |e|
 LABEL_DRAWS = 10  # mixed labels of each image of a snapshot
@@ -135,14 +136,9 @@ class UncertainSDG(Method):
         """
         count = self.settings.prediction_draws if draws is None else draws
         self.network.module.eval()
-        chunks = [self._predictive(part, count) for part in torch.split(images, max(1, LARGEST_PASS // max(1, count)))]
-        statistics = [each.statistics for each in chunks if each.statistics is not None]
-        embeddings = [each.embedding for each in chunks if each.embedding is not None]
-        return Predictive(
-            torch.cat([each.draws for each in chunks], 1),
-            torch.cat(statistics) if statistics else None,
-            torch.cat(embeddings),
-        )
+        height, width = images.shape[2:]
+        size = images_at_once(height, width, LARGEST_PASS) // max(1, count)
+        return Predictive.joined([self._predictive(part, count) for part in torch.split(images, max(1, size))])
 
     def _predictive(self, images: torch.Tensor, count: int) -> Predictive:
         with watched(self.network) as seen:
@@ -165,7 +161,9 @@ class UncertainSDG(Method):
 
     @torch.no_grad()
     def snapshot(self, batch: Batch) -> dict[str, np.ndarray]:
-        """What Eq. 10 does to images, and y⁺ by Eq. 11: (draws·N, classes), of labels of pixels their mean."""
+        """What Eq. 10 does to images, and y⁺ by Eq. 11: (draws·N, classes), of labels of pixels the mean of all that
+        count.
+        """
         self.network.module.eval()
         with watched(self.network) as seen:
             self.network(batch.images)
@@ -179,7 +177,10 @@ class UncertainSDG(Method):
         if self.settings.mixup_weight > 0:
             hard = hard_labels(batch.labels, len(self.source.classes), self.source.void)
             mixed = self._mixed_labels(batch, hard, noise, noise.draw_mix(LABEL_DRAWS)).flatten(0, 1)
-            taken["mixed_labels"] = (mixed.flatten(2).mean(2) if mixed.dim() > 2 else mixed).float().cpu().numpy()
+            if mixed.dim() > 2:  # void pixels have no mass
+                mixed = mixed.flatten(2).sum(2)
+                mixed = mixed / mixed.sum(1, keepdim=True).clamp(min=1)
+            taken["mixed_labels"] = mixed.float().cpu().numpy()
         return taken
 
     def state_dict(self) -> dict[str, Any]:

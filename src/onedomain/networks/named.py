@@ -11,13 +11,16 @@ from torch import nn
 
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError, unknown
+from onedomain.networks.fcn import FCN32s, FCNSmall
 from onedomain.networks.lenet import LeNet
 from onedomain.networks.wide_resnet import WideResNet
 
-NETWORKS: dict[str, Callable[[int, tuple[int, int, int]], LeNet | WideResNet]] = {
+NETWORKS: dict[str, Callable[[int, tuple[int, int, int]], LeNet | WideResNet | FCN32s | FCNSmall]] = {
     "lenet": LeNet,
     "wrn-16-4": partial(WideResNet, depth=16, width=4),  # the paper's, for CIFAR-10-C
     "wrn-10-1": partial(WideResNet, depth=10, width=1),
+    "fcn-32s": FCN32s,  # the paper's, for SYNTHIA
+    "fcn-small": FCNSmall,
 }
 
 

@@ -1,0 +1,238 @@
+"""Folders of frames and their masks, decoded when they are asked for: neither is ever in memory as a whole."""
+
+from __future__ import annotations
+
+import os
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onedomain.data.domain import Domain
+from onedomain.data.formats import decoding
+from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
+from onedomain.errors import UserError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+CACHE_BYTES = 2**28  # of decoded and resized frames that are kept, of all folders together
+_PNG = b"\x89PNG\r\n\x1a\n"
+_COLOUR_TYPES = {0: "grey", 2: "RGB", 3: "indexed", 4: "grey with alpha", 6: "RGB with alpha"}
+
+
+class Frame(NamedTuple):
+    """One image and its mask."""
+
+    image: Path
+    mask: Path
+
+
+class Header(NamedTuple):
+    """What the first bytes of a PNG file say of it."""
+
+    width: int
+    height: int
+    bits: int  # of a channel
+    colours: str
+
+
+class Files:
+    """Files as an array of what they hold, (n, height, width, …): decoded when indexed, several at once."""
+
+    def __init__(self, files: Sequence[Path], shape: tuple[int, ...], read: Callable[[Path], Array]) -> None:
+        self.files, self.read = files, read
+        self.shape = (len(files), *shape)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, indices: Any, /) -> Array:
+        chosen = np.arange(len(self.files))[indices].tolist()
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1, len(chosen))) as pool:
+            return np.stack(list(pool.map(self._decoded, chosen)))
+
+    def _decoded(self, place: int) -> Array:
+        path = self.files[place]
+        with decoding(path, "a file you may read"):
+            changed = path.stat().st_mtime_ns
+        return _CACHE.get((path, changed, self.read), lambda: self.read(path))
+
+    @cached_property
+    def identity(self) -> bytes:
+        """Names and sizes of the files: to decode thousands of them only to tell them apart would take minutes."""
+        return repr([(path.name, path.stat().st_size) for path in self.files]).encode()
+
+
+class _Cache:
+    """The arrays that were asked for last, as many as fit: a source that fits is decoded once, not once an epoch."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
+        self.arrays: OrderedDict[Any, Array] = OrderedDict()
+        self.lock = threading.Lock()
+
+    def get(self, key: Any, make: Callable[[], Array]) -> Array:
+        with self.lock:
+            if key in self.arrays:
+                self.arrays.move_to_end(key)
+                return self.arrays[key]
+        made = make()
+        with self.lock:
+            if key not in self.arrays:
+                self.arrays[key] = made
+                self.held += made.nbytes
+            while self.held > self.most:
+                self.held -= self.arrays.popitem(last=False)[1].nbytes
+        return made
+
+
+_CACHE = _Cache(CACHE_BYTES)
+
+
+def frame_domain(
+    name: str,
+    split: str,
+    frames: Sequence[Frame],
+    *,
+    size: tuple[int, int],
+    read_mask: Callable[[Path], Array],
+    classes: Sequence[str],
+    void: int | None,
+    note: str = "",
+) -> Domain:
+    """Frames as a domain of images and masks of one size, (height, width)."""
+    images = Files([frame.image for frame in frames], (*size, 3), partial(decode_image, size=size, channels=3))
+    masks = Files([frame.mask for frame in frames], size, _Resized(read_mask, size))
+    return Domain(name, split, images, masks, tuple(classes), void, note)
+
+
+@dataclass(frozen=True)
+class _Resized:
+    """A reader of masks, and the size they are brought to."""
+
+    read: Callable[[Path], Array]
+    size: tuple[int, int]
+
+    def __call__(self, path: Path) -> Array:
+        return nearest(self.read(path), self.size)
+
+
+def nearest(mask: Array, size: tuple[int, int]) -> Array:
+    """The mask at another size, (height, width), each pixel that of the old one which its centre lies in.
+
+    >>> nearest(np.array([[1, 2], [3, 4]]), (4, 2))[:, 0]
+    array([1, 1, 3, 3])
+    """
+    rows, columns = (
+        ((np.arange(new) + 0.5) * old / new).astype(np.int64) for old, new in zip(mask.shape, size, strict=True)
+    )
+    resized: Array = mask[rows[:, None], columns]
+    return resized
+
+
+def pair_frames(images: Path, masks: Path) -> list[Frame]:
+    """The frames of two folders, by name; one that has no counterpart is refused."""
+    for folder in (images, masks):
+        if not folder.is_dir():
+            raise UserError(str(folder), "is not a folder", "a folder of frames")
+    found = {path.stem: path for path in images.iterdir() if path.suffix.lower() in IMAGE_ENDINGS}
+    labels = {path.stem: path for path in masks.iterdir() if path.suffix.lower() == ".png"}
+    if not found:
+        raise UserError(str(images), "holds no frame", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
+    for stem in sorted(found.keys() ^ labels.keys()):
+        if stem in found:
+            raise UserError(str(masks / f"{stem}.png"), "is missing", f"a mask for each frame; there is {found[stem]}")
+        raise UserError(str(images / f"{stem}.png"), "is missing", f"a frame for each mask; there is {labels[stem]}")
+    return [Frame(found[stem], labels[stem]) for stem in sorted(found)]
+
+
+def check_sizes(frames: Sequence[Frame], masks: Callable[[Path, Header], None]) -> None:
+    """Look at the first bytes of every file, so that what does not fit is known before a training begins.
+
+    `masks` refuses a mask of the wrong kind by its header.
+    """
+    from PIL import Image
+
+    for frame in frames:
+        with decoding(frame.image, "a whole image file"), Image.open(frame.image) as opened:
+            size = opened.size
+        header = png_header(frame.mask)
+        masks(frame.mask, header)
+        if size != (header.width, header.height):
+            given = f"is {header.width}×{header.height} pixels, and {frame.image} is {size[0]}×{size[1]}"
+            raise UserError(str(frame.mask), given, "a mask of the size of its image")
+
+
+def png_header(path: Path) -> Header:
+    with decoding(path, "a PNG file"), path.open("rb") as file:
+        start = file.read(26)
+    if len(start) < 26 or not start.startswith(_PNG) or start[25] not in _COLOUR_TYPES:
+        raise UserError(str(path), "is no PNG file", "a PNG file")
+    width, height = (int.from_bytes(start[place : place + 4], "big") for place in (16, 20))
+    return Header(width, height, start[24], _COLOUR_TYPES[start[25]])
+
+
+def is_whole_png(content: bytes) -> bool:
+    """Whether every part of a PNG file is there and has its checksum. OpenCV would tell of it in lines of its own."""
+    place = len(_PNG)
+    while content.startswith(_PNG) and place + 12 <= len(content):
+        end = place + 8 + int.from_bytes(content[place : place + 4], "big")
+        kind, checksum = content[place + 4 : place + 8], content[end : end + 4]
+        if zlib.crc32(content[place + 4 : end]).to_bytes(4, "big") != checksum:
+            return False
+        if kind == b"IEND":
+            return True
+        place = end + 4
+    return False
+
+
+def frame_folder(
+    path: str | Path,
+    *,
+    classes: Sequence[str],
+    size: tuple[int, int],
+    void: int | None = None,
+    name: str | None = None,
+    split: str = "all",
+) -> Domain:
+    """A folder of your own with `images/` and `labels/`, where files of one name belong together.
+
+    A label is an 8-bit PNG, grey or indexed, of the size of its image, whose values are the classes' numbers or `void`.
+    Frames are read as needed and brought to `size`, (height, width): images smoothly, labels by their nearest pixel.
+    """
+    root = Path(path)
+    frames = pair_frames(root / "images", root / "labels")
+    check_sizes(frames, _require_bytes)
+    read = _IndexReader(len(classes), void)
+    return frame_domain(name or root.name, split, frames, size=size, read_mask=read, classes=classes, void=void)
+
+
+def _require_bytes(path: Path, header: Header) -> None:
+    if (header.bits, header.colours) != (8, "grey") and header.colours != "indexed":
+        given = f"is a {header.bits}-bit PNG, {header.colours}"
+        raise UserError(str(path), given, "an 8-bit PNG, grey or indexed, whose values are the classes' numbers")
+
+
+@dataclass(frozen=True)
+class _IndexReader:
+    """Reads the values of 8-bit masks, and refuses those that are neither a class nor void."""
+
+    classes: int
+    void: int | None
+
+    def __call__(self, path: Path) -> Array:
+        from PIL import Image
+
+        with decoding(path, "a whole PNG file"), Image.open(path) as opened:
+            mask = np.asarray(opened)  # of an indexed image its numbers, not its colours
+        wrong = mask[(mask >= self.classes) & (mask != (-1 if self.void is None else self.void))]
+        if wrong.size:
+            beside = "" if self.void is None else f", or {self.void} for void"
+            raise UserError(str(path), f"class id {wrong[0]} found", f"0 to {self.classes - 1}{beside}")
+        return mask

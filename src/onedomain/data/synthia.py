@@ -1,0 +1,198 @@
+"""SYNTHIA's video sequences: a highway as the source, New York and an old European town as unseen domains.
+
+A sequence is a folder as published, such as SYNTHIA-SEQS-01-DAWN, of which the left front camera is read:
+`RGB/Stereo_Left/Omni_F` and, of the same names, `GT/LABELS/Stereo_Left/Omni_F`. This module does not import torch until
+a domain is loaded, so that its tables are quick to list.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onedomain.data.formats import decoding
+from onedomain.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from onedomain.data.domain import Domain
+    from onedomain.data.frames import Array, Frame, Header
+
+Folder = str | os.PathLike[str]
+
+LOCATIONS: Mapping[str, str] = {"highway": "01", "new-york": "02", "old-town": "04"}  # and the sequence's number
+CONDITIONS = ("dawn", "fog", "night", "spring", "winter")
+SOURCE, SOURCE_CONDITIONS = "highway", ("dawn", "fog", "spring")  # the paper's
+CAMERA = "Stereo_Left/Omni_F"
+PLACES = ("synthia/{name}", "synthia/{name}/{name}", "{name}")  # an unpacked archive may hold its folder once more
+SIZE = (192, 320)  # height and width that frames of 760×1280 are brought to
+SOURCE_FRAMES = 900
+SET_APART = 40  # frames of the source, at least, that are not trained on, where there are 100 or more
+SEED = 0  # of the sample: every method and every run trains on the same frames
+
+# As in the README of the published sequences; 13 and 14 are reserved there. Void has an output of its own, as one of
+# the 14 of the paper's network, and yet never counts.
+IDS: Mapping[int, str] = {
+    0: "void",
+    1: "sky",
+    2: "building",
+    3: "road",
+    4: "sidewalk",
+    5: "fence",
+    6: "vegetation",
+    7: "pole",
+    8: "car",
+    9: "traffic sign",
+    10: "pedestrian",
+    11: "bicycle",
+    12: "lane marking",
+    15: "traffic light",
+}
+CLASSES = tuple(IDS.values())
+VOID = CLASSES.index("void")
+COLOURS = (
+    (0, 0, 0),
+    (128, 128, 128),
+    (128, 0, 0),
+    (128, 64, 128),
+    (0, 0, 192),
+    (64, 64, 128),
+    (128, 128, 0),
+    (192, 192, 128),
+    (64, 0, 128),
+    (192, 128, 128),
+    (64, 64, 0),
+    (0, 128, 192),
+    (0, 172, 0),
+    (0, 128, 128),
+)
+GET = "get SYNTHIA-SEQS-01, -02 and -04 from synthia-dataset.net and unpack them into synthia/"
+_NO_CLASS = 255
+
+
+def load(location: str, condition: str, data_dir: Folder) -> Domain:
+    """All frames of a sequence, in their order."""
+    return _domain(location, condition, "test", find(location, condition, data_dir))
+
+
+def source(condition: str, data_dir: Folder) -> Domain:
+    """900 frames of the highway, chosen by a fixed seed."""
+    return _part(condition, data_dir, "train")
+
+
+def held_out(condition: str, data_dir: Folder) -> Domain:
+    """Half of the highway's frames that are not trained on, to score the source by."""
+    return _part(condition, data_dir, "test")
+
+
+def calibration(condition: str, data_dir: Folder) -> Domain:
+    """The other half."""
+    return _part(condition, data_dir, "calibration")
+
+
+def _part(condition: str, data_dir: Folder, split: str) -> Domain:
+    frames = find(SOURCE, condition, data_dir)
+    places = split_source(len(frames), str(frames[0].image.parent))[split]
+    note = ""
+    if split == "train" and len(places) < SOURCE_FRAMES:
+        note = f"{len(places):,} of {SOURCE_FRAMES:,} images"
+    return _domain(SOURCE, condition, split, [frames[place] for place in places], note)
+
+
+def split_source(count: int, where: str = "source") -> dict[str, list[int]]:
+    """Which of so many frames are trained on, calibrated with, and scored as the source.
+
+    Neighbours in a video look alike: the scores of the source flatter.
+    """
+    if count < 4:
+        raise UserError(where, f"holds {count} frames", "at least 4")
+    order = np.random.default_rng([SEED, count]).permutation(count)
+    trained = min(SOURCE_FRAMES, max(count - SET_APART, count * 6 // 10))
+    rest = order[trained:]
+    parts = {"train": order[:trained], "test": rest[::2], "calibration": rest[1::2]}
+    return {name: np.sort(places).tolist() for name, places in parts.items()}
+
+
+def _domain(location: str, condition: str, split: str, frames: list[Frame], note: str = "") -> Domain:
+    from onedomain.data.frames import frame_domain
+
+    return frame_domain(
+        f"{location}-{condition}",
+        split,
+        frames,
+        size=SIZE,
+        read_mask=read_mask,
+        classes=CLASSES,
+        void=VOID,
+        note=note,
+    )
+
+
+def find(location: str, condition: str, data_dir: Folder) -> list[Frame]:
+    """The frames of a sequence, each with its label; of every file the kind and size are checked."""
+    from onedomain.data.frames import check_sizes, pair_frames
+
+    name = sequence(location, condition)
+    folder = locate(name, data_dir)
+    if folder is None:
+        looked = ", ".join(place.format(name=name) for place in PLACES)
+        problem = f"not found in {Path(data_dir)}: RGB/{CAMERA} in none of {looked}; {GET}"
+        raise UserError(f"domain '{location}-{condition}'", problem)
+    frames = pair_frames(folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA)
+    check_sizes(frames, _require_labels)
+    return frames
+
+
+def sequence(location: str, condition: str) -> str:
+    """The name of a sequence, as it is published.
+
+    >>> sequence("highway", "dawn")
+    'SYNTHIA-SEQS-01-DAWN'
+    """
+    if location not in LOCATIONS:
+        raise unknown("location", location, LOCATIONS)
+    if condition not in CONDITIONS:
+        raise unknown("condition", condition, CONDITIONS)
+    return f"SYNTHIA-SEQS-{LOCATIONS[location]}-{condition.upper()}"
+
+
+def locate(name: str, data_dir: Folder) -> Path | None:
+    """The folder of a sequence, if its images are there."""
+    folders = (Path(data_dir) / place.format(name=name) for place in PLACES)
+    return next((folder for folder in folders if (folder / "RGB" / CAMERA).is_dir()), None)
+
+
+def read_mask(path: Path) -> Array:
+    """The classes of one label file, as bytes. Pillow would read its 16 bits as 8, without a word; OpenCV does not."""
+    import cv2
+
+    from onedomain.data.frames import is_whole_png
+
+    with decoding(path, _ALLOWED):
+        content = path.read_bytes()
+    pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED) if is_whole_png(content) else None
+    if pixels is None:
+        raise UserError(str(path), "is not a whole PNG file", _ALLOWED)
+    if pixels.dtype != np.uint16 or pixels.ndim != 3:
+        channels = 1 if pixels.ndim == 2 else pixels.shape[2]
+        raise UserError(str(path), f"is a {8 * pixels.itemsize}-bit PNG of {channels} channels", _ALLOWED)
+    ids = pixels[..., 2]  # the first channel of the file: OpenCV turns red, green, blue round
+    classes = _TABLE[np.minimum(ids, len(_TABLE) - 1)]
+    wrong = ids[classes == _NO_CLASS]
+    if wrong.size:
+        known = ", ".join(map(str, IDS))
+        raise UserError(str(path), f"class id {wrong[0]} found", known)
+    return classes
+
+
+def _require_labels(path: Path, header: Header) -> None:
+    if header.bits != 16 or not header.colours.startswith("RGB"):
+        raise UserError(str(path), f"is an {header.bits}-bit PNG, {header.colours}", _ALLOWED)
+
+
+_ALLOWED = "a 16-bit RGB PNG with the class in its first channel, as in GT/LABELS (GT/COLOR is for the eye alone)"
+_TABLE = np.full(max(IDS) + 2, _NO_CLASS, np.uint8)  # the last entry stands for all that is larger
+_TABLE[list(IDS)] = np.arange(len(IDS))

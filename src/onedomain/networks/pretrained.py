@@ -1,0 +1,107 @@
+"""Weights from a local file, such as public ImageNet weights of a ResNet-50, into a network, by their names."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from onedomain.checkpoint import load_weights
+from onedomain.data.formats import decoding
+from onedomain.errors import UserError
+
+BACKBONE = "backbone."  # files of a classifier hold what is the backbone here
+_COUNTERS = "num_batches_tracked"  # older files do not have them
+_ALLOWED = "a .safetensors file, or a .pth or .pt file of plain tensors"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What became of a file: the names of the network that it filled, those it did not, and what was left of it."""
+
+    file: str
+    filled: tuple[str, ...]
+    unfilled: tuple[str, ...]
+    unused: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.file}: {len(self.filled)} of {len(self.filled) + len(self.unfilled)} tensors of the network loaded"
+        ]
+        if self.unfilled:
+            parts.append(f"as initialised: {_some(self.unfilled)}")
+        if self.unused:
+            parts.append(f"not used of the file: {_some(self.unused)}")
+        return "; ".join(parts)
+
+
+def load_pretrained(module: nn.Module, path: str | Path) -> Loaded:
+    """Fill what has a tensor of its name in the file, and say what was filled. Nothing of the file is executed.
+
+    A name counts as it is, or as one of the network's `backbone`. A tensor of another shape is refused, but in the
+    network's last layer: one for other classes is left out, as if it had another name.
+    """
+    file = Path(path)
+    found = _read(file)
+    own = {name: tensor for name, tensor in module.state_dict().items() if not name.endswith(_COUNTERS)}
+    given = {name: tensor for name, tensor in found.items() if not name.endswith(_COUNTERS)}
+    prefix = max(("", BACKBONE), key=lambda each: sum(each + name in own for name in given))
+    last = [*own][-1].rpartition(".")[0] + "."
+    filled = {
+        prefix + name: tensor
+        for name, tensor in given.items()
+        if prefix + name in own and (tensor.shape == own[prefix + name].shape or not (prefix + name).startswith(last))
+    }
+    if not filled:
+        hint = f"it has {_some(tuple(given))}" if given else "it has no tensor"
+        raise UserError(str(path), f"has no weight of this network ({hint})", f"names such as {_some(tuple(own))}")
+    for name, tensor in filled.items():
+        if tensor.shape != own[name].shape:
+            shapes = f"{tuple(tensor.shape)}, and here {tuple(own[name].shape)}"
+            raise UserError(str(path), f"{name.removeprefix(prefix)} is of shape {shapes}", "weights of this network")
+    with torch.no_grad():
+        for name, tensor in filled.items():
+            own[name].copy_(tensor)
+    return Loaded(
+        file.name,
+        tuple(filled),
+        tuple(sorted(name for name in own if name not in filled)),
+        tuple(sorted(name for name in given if prefix + name not in filled)),
+    )
+
+
+def file_digest(path: str | Path) -> str:
+    """The file's name and a short SHA-256 of it: what run.yaml keeps of it."""
+    digest = hashlib.sha256()
+    with decoding(Path(path), _ALLOWED), Path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return f"{Path(path).name} sha256:{digest.hexdigest()[:16]}"
+
+
+def _read(path: Path) -> Mapping[str, Tensor]:
+    if not path.is_file():
+        raise UserError(str(path), "is not there" if not path.exists() else "is a folder", _ALLOWED)
+    if path.suffix == ".safetensors":
+        return load_weights(path)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+        reason = " ".join(str(error).split())[:100] or type(error).__name__
+        raise UserError(str(path), f"holds no weights, or more than weights ({reason})", _ALLOWED) from None
+    if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
+        content = content["state_dict"]
+    if not isinstance(content, Mapping) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
+        raise UserError(str(path), "is not a mapping of names to tensors", _ALLOWED)
+    return {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """The first few names."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
