@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,8 @@ class TensorBoard(Untracked):
         self.folder = folder
         self.shown: set[str] = set()
         before = (folder / FOLDER).is_dir() and any((folder / FOLDER).iterdir())
+        if before:
+            _wait_for_a_later_name(folder / FOLDER)
         # Its methods have no types.
         self.writer: Any = SummaryWriter(str(folder / FOLDER), purge_step=start + 1 if before else None)
         for row in () if before else rows:
@@ -70,6 +73,13 @@ class TensorBoard(Untracked):
                 self.shown.add(sample.domain)
                 self.writer.add_image(f"augmented/{sample.domain}", mosaic(sample), step, dataformats="HWC")
         self.writer.flush()
+
+
+def _wait_for_a_later_name(folder: Path) -> None:
+    """Files are read in the order of their names, which carry the second they were begun in: each needs its own."""
+    last = max((int(path.name.split(".")[3]) for path in folder.glob("events.out.tfevents.*")), default=0)
+    while int(time.time()) == last:
+        time.sleep(0.05)
 
 
 @contextmanager

@@ -79,7 +79,6 @@ def values(page, column):
 
 def test_no_complaint_and_no_request_but_for_the_file_itself(page, report):
     page.run("document.querySelectorAll('details').forEach(details => { details.open = true; })")
-    page.run("document.querySelectorAll('img').forEach(image => { image.loading = 'eager'; })")
     page.wait_for("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
     assert page.complaints() == []
     assert [address for address in page.addresses() if not address.startswith("data:")] == [report.resolve().as_uri()]
