@@ -108,8 +108,8 @@ def test_predict_writes_the_mask_and_the_uncertainty_of_an_image(trained, tmp_pa
     assert said["colours"]["sky"] == [128, 128, 128]
     uncertainty = Image.open(row["uncertainty_map"])
     assert (uncertainty.mode, uncertainty.size) == ("L", (70, 50))
-    assert said["white"] == pytest.approx(math.log(14))
-    mean = np.asarray(uncertainty).mean() / 255 * said["white"]
+    assert said["uncertainty_of_white"] == pytest.approx(math.log(14))
+    mean = np.asarray(uncertainty).mean() / 255 * said["uncertainty_of_white"]
     assert mean == pytest.approx(row["uncertainty"], abs=0.02)
     assert row["out_of_domain"] in (True, False)
 
@@ -156,7 +156,7 @@ def test_a_bad_label_ends_in_one_line_before_anything_is_written(tmp_path, onedo
     code, out, err = onedomain(*command)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
-    assert f"{name}: is an 8-bit PNG, RGB; allowed: a 16-bit RGB PNG" in err
+    assert f"{name}: is a PNG of 8 bits, RGB; allowed: a 16-bit RGB PNG" in err
     assert not (tmp_path / "run").exists()
     write_mask(label, np.full((12, 20), 13))  # only known when it is read
     code, _, err = onedomain(*command, "--steps", "2")  # two batches of two: every frame that is trained on

@@ -190,3 +190,13 @@ def test_large_images_are_passed_a_few_at_once():
     large = Domain("large", "test", np.zeros((7, 512, 512, 1), np.uint8), LABELS, ("a", "b", "c"))
     score(say, large)
     assert sizes == [4, 3]
+
+
+def test_images_of_nothing_but_void_change_no_score():
+    labels = np.array([[[0, 1], [2, 9]], [[9, 9], [9, 9]]])
+    logits = torch.randn(2, 3, 2, 2, generator=torch.Generator().manual_seed(3))
+    number = iter((0, 1))
+    domain = numbered(labels, void=9, shape=(2, 2))
+    both = score(lambda images: says(logits[[next(number)]]), domain, batch_size=1)
+    alone = score(lambda images: says(logits[:1]), numbered(labels[:1], void=9, shape=(2, 2)))
+    assert (both.miou, both.accuracy, both.ece, both.aurc) == (alone.miou, alone.accuracy, alone.ece, alone.aurc)

@@ -16,6 +16,7 @@ from onedomain import corruption_tables, masks, tables
 from onedomain.adaptation import adaptation_class, adaptation_names
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder, prepare
+from onedomain.data.domain import Domain
 from onedomain.data.frames import frame_folder
 from onedomain.data.image_files import decode_image
 from onedomain.data.own import image_folder
@@ -171,7 +172,6 @@ def evaluate(
     name = benchmark or run.manifest.benchmark
     missing: list[str] = []
     if on:
-        height, width, channels = run.manifest.source.image_shape
         domains = {}
         for text in on:
             label, equals, path = text.partition("=")
@@ -179,19 +179,30 @@ def evaluate(
                 raise UserError("--on", f"got {text!r}", "NAME=DIR, such as --on night=images/night")
             if label in domains:
                 raise UserError("--on", f"{label!r} is given twice", "each name once")
-            if run.manifest.source.dense:
-                void = run.manifest.source.void
-                domains[label] = frame_folder(path, classes=run.classes, size=(height, width), void=void, name=label)
-            else:
-                domains[label] = image_folder(
-                    path, name=label, size=(height, width), channels=channels, classes=run.classes
-                )
+            domains[label] = own_folder(run, path, label, "all")
         evaluation = run.evaluate(domains, progress=True)
     elif name is None:
         raise UserError("--on", f"not given, and {folder} was trained on your own images", "NAME=DIR or --benchmark")
     else:
         evaluation, missing = score_on(run, find_benchmark(name), data)
     show_and_keep(run, evaluation, None if on else name, missing, json)
+
+
+def own_folder(run: Run, path: str, name: str, split: str) -> Domain:
+    """A user's folder in the form in which a run takes images: a sub-folder a class, or frames and their masks."""
+    source = run.manifest.source
+    height, width, channels = source.image_shape
+    if source.dense:
+        return frame_folder(
+            path,
+            classes=run.classes,
+            size=(height, width),
+            void=source.void,
+            name=name,
+            split=split,
+            channels=channels,
+        )
+    return image_folder(path, name=name, split=split, size=(height, width), channels=channels, classes=run.classes)
 
 
 def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluation, list[str]]:
@@ -233,8 +244,8 @@ def predict(folder: str, images: list[str], out: str | None, device: str | None,
         rows = masks.predict_to_files(run, images, Path(out) if out else Path(folder) / "predictions")
         if json:
             colours = dict(zip(run.classes, masks.palette(run.classes).tolist(), strict=True))
-            white = math.log(len(run.classes))
-            print(json_format.dumps({"predictions": rows, "colours": colours, "white": white}, indent=2))
+            scale = {"colours": colours, "uncertainty_of_white": math.log(len(run.classes))}
+            print(json_format.dumps({"predictions": rows, **scale}, indent=2))
         else:
             tables.show_masks(rows)
         return

@@ -119,7 +119,8 @@ def score(
     loss = brier = 0.0
     domain_scores = []
     height, width, _ = domain.image_shape
-    for batch in batches_in_order(domain, images_at_once(height, width, batch_size), device):
+    at_once = images_at_once(height, width, batch_size, classes=len(domain.classes) if domain.dense else 1)
+    for batch in batches_in_order(domain, at_once, device):
         predictive = predict(batch.images)
         probabilities, doubt, labels = predictive.probabilities, predictive.entropy, batch.labels
         if probabilities.ndim > 2:  # one row a pixel

@@ -154,7 +154,8 @@ def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calib
         # From all over the domain: folders are sorted by class.
         some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
         height, width, _ = domain.image_shape
-        size = images_at_once(height, width, min(250, 4 * method.settings.batch_size))
+        classes = len(domain.classes) if domain.dense else 1
+        size = images_at_once(height, width, min(250, 4 * method.settings.batch_size), classes=classes)
         for start in range(0, len(some), size):
             images = domain.batch(some[start : start + size], method.device).images
             yield method.predictive(images, draws=draws)

@@ -66,6 +66,8 @@ def predict_to_files(run: Run, files: Sequence[str], folder: Path) -> list[dict[
     from PIL import Image
 
     height, width, channels = run.manifest.source.image_shape
+    if len(run.classes) > 256:
+        raise UserError("run", f"has {len(run.classes)} classes", "at most 256, the colours of an indexed PNG")
     names = [Path(file).stem for file in files]
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:

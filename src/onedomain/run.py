@@ -178,7 +178,9 @@ class Run:
         unlabelled = Domain("images", "predict", array, np.zeros(len(array), np.int64), self.classes)
         self._check_images("images", (height, width, channels), unlabelled.value_range)
         columns: list[tuple[torch.Tensor, ...]] = []
-        at_once = images_at_once(height, width, batch_size)
+        at_once = images_at_once(
+            height, width, batch_size, classes=len(self.classes) if self.manifest.source.dense else 1
+        )
         for batch in batches_in_order(unlabelled, at_once, self.method.device):
             said = self.method.predictive(batch.images)
             score = () if self.calibration is None else (self.calibration.score(said),)

@@ -23,6 +23,8 @@ from onedomain.run import Predictions, Run
 if TYPE_CHECKING:
     from onedomain.adaptation.adapted import Adapted
 
+DOMAINS_A_TABLE = 6  # columns of names that fit beside each other
+
 
 def say(text: str) -> None:
     """A remark beside the result: on standard error, so that the result can be piped."""
@@ -79,12 +81,15 @@ def show_evaluation(run: Run, evaluation: Evaluation) -> None:
 
 def show_classes(run: Run, evaluation: Evaluation) -> None:
     """Intersection over union, class by class; a class that a domain does not have is not in its mean."""
-    table = new_table("class", *evaluation.scores, title="IoU %")
-    for name in run.classes:
-        values = [scores.iou.get(name) for scores in evaluation.scores.values()]
-        if any(value is not None for value in values):
-            table.add_row(name, *("–" if value is None else percent(value) for value in values))
-    new_console().print(table)
+    domains = list(evaluation.scores)
+    for start in range(0, len(domains), DOMAINS_A_TABLE):
+        shown = domains[start : start + DOMAINS_A_TABLE]
+        table = new_table("class", *shown, title="IoU %")
+        for name in run.classes:
+            values = [evaluation[domain].iou.get(name) for domain in shown]
+            if any(value is not None for value in values):
+                table.add_row(name, *("–" if value is None else percent(value) for value in values))
+        new_console().print(table)
 
 
 def show_uncertainty(evaluation: Evaluation) -> None:

@@ -113,3 +113,28 @@ def test_an_image_is_known_by_its_fingerprint_whatever_its_form_and_place():
     assert np.array_equal(as_bytes.without(found[:2]).images, images[2:])
     assert as_bytes.without(["another"]) is as_bytes
     assert as_bytes.without(found) is None
+
+
+def test_labels_may_be_a_list_or_a_tensor():
+    assert domain(labels=[0, 1, 1, 0]).batch([1]).labels.tolist() == [1]
+    assert domain(labels=torch.tensor([0, 1, 1, 0])).batch([1]).labels.tolist() == [1]
+
+
+def test_a_subset_of_large_arrays_is_looked_up_and_has_the_same_fingerprint(monkeypatch):
+    labels = np.arange(24, dtype=np.uint8).reshape(4, 2, 3) % 2
+    whole = domain(labels=labels)
+    copied = whole.subset([3, 1])
+    monkeypatch.setattr("onedomain.data.domain.LARGEST_COPY", 10)
+    looked_up = whole.subset([3, 1])
+    assert not isinstance(looked_up.images, np.ndarray)
+    assert not isinstance(looked_up.labels, np.ndarray)
+    assert looked_up.fingerprint == copied.fingerprint
+    for one, other in zip(looked_up.batch([1, 0]), copied.batch([1, 0]), strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(looked_up.subset([1]).batch([0]).labels, whole.batch([1]).labels)
+
+
+def test_the_fingerprint_does_not_depend_on_how_small_labels_are_stored():
+    labels = np.zeros((4, 2, 3), np.uint8)
+    assert domain(labels=labels).fingerprint == domain(labels=labels.astype(np.int64)).fingerprint
+    assert domain(labels=labels).labels.dtype == np.uint8

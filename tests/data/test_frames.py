@@ -120,7 +120,7 @@ def spoil(folder, what):
         ("missing mask", r"labels/1.png: is missing; allowed: a mask for each frame; there is .*images/1.png"),
         ("missing image", r"images/1.png: is missing; allowed: a frame for each mask; there is .*labels/1.png"),
         ("size", r"labels/1.png: is 13×8 pixels, and .*images/1.png is 12×8"),
-        ("colour", r"labels/1.png: is a 8-bit PNG, RGB; allowed: an 8-bit PNG, grey or indexed"),
+        ("colour", r"labels/1.png: is a PNG of 8 bits, RGB; allowed: an 8-bit PNG, grey or indexed"),
         ("no png", r"labels/1.png: is no PNG file"),
     ],
 )
@@ -150,3 +150,10 @@ def test_void_may_lie_beside_the_classes(tmp_path):
     assert (domain.batch([0]).labels[0, 0] == 255).all()
     with pytest.raises(od.UserError, match="class id 255 found"):
         frame_folder(folder, classes="abc", size=(8, 12)).batch([0])
+
+
+def test_grey_frames_stay_grey(tmp_path):
+    domain = frame_folder(own_folder(tmp_path / "a"), classes="abc", size=(8, 12), channels=1)
+    images, labels = domain.batch([0])
+    assert images.shape == (1, 1, 8, 12)
+    assert np.allclose(images[:, 0].numpy() * 255, 20 * labels.numpy())

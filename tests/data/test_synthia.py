@@ -94,9 +94,9 @@ def test_a_small_source_is_marked_as_such(tmp_path):
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ("8-bit", "000002.png: is an 8-bit PNG, RGB; allowed: a 16-bit RGB PNG with the class in its first channel"),
-        ("grey", "000002.png: is an 8-bit PNG, grey"),
-        ("16-bit grey", "000002.png: is an 16-bit PNG, grey"),
+        ("8-bit", "000002.png: is a PNG of 8 bits, RGB; allowed: a 16-bit RGB PNG with the class in its first channel"),
+        ("grey", "000002.png: is a PNG of 8 bits, grey"),
+        ("16-bit grey", "000002.png: is a PNG of 16 bits, grey"),
         ("size", "000002.png: is 21×12 pixels, and .*RGB/Stereo_Left/Omni_F/000002.png is 20×12"),
         ("missing", "LABELS/Stereo_Left/Omni_F/000002.png: is missing; allowed: a mask for each frame"),
         ("class", "000002.png: class id 13 found; allowed: 0, 1, 2"),

@@ -12,10 +12,9 @@ from onedomain import tables
 from onedomain.adaptation import adaptation_class
 from onedomain.adaptation.adapting import adapt, draw_folder
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_target
-from onedomain.commands import use_threads
+from onedomain.commands import own_folder, use_threads
 from onedomain.data import data_folder
 from onedomain.data.domain import Domain
-from onedomain.data.frames import frame_folder
 from onedomain.data.own import image_folder
 from onedomain.errors import Interrupted, UserError, unknown
 from onedomain.fitting import load
@@ -117,15 +116,8 @@ def _target(run: Run, trained: Benchmark | None, text: str, test: str | None, da
     if not equals and not Path(path).is_dir():
         names = {name for each in BENCHMARKS.values() for name in each.target_train}
         raise unknown("--target", text, [*names, "NAME=DIR"])
-    return Target(_own(run, label, path, "train"), _own(run, label, test, "test") if test else None, None)
-
-
-def _own(run: Run, name: str, path: str, split: str) -> Domain:
-    height, width, channels = run.manifest.source.image_shape
-    if run.manifest.source.dense:
-        void = run.manifest.source.void
-        return frame_folder(path, classes=run.classes, size=(height, width), void=void, name=name, split=split)
-    return image_folder(path, name=name, split=split, size=(height, width), channels=channels, classes=run.classes)
+    scored = own_folder(run, test, label, "test") if test else None
+    return Target(own_folder(run, path, label, "train"), scored, None)
 
 
 def _source(

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -76,7 +77,7 @@ class Domain:
         if isinstance(self.images, np.ndarray) and self.images.dtype not in (np.uint8, np.float16, np.float32):
             raise UserError(where, f"images are of type {self.images.dtype}", "uint8 from 0 to 255, or float32")
         object.__setattr__(self, "classes", tuple(self.classes))
-        on_demand = hasattr(self.labels, "shape") and not isinstance(self.labels, np.ndarray)
+        on_demand = hasattr(self.labels, "shape") and not hasattr(self.labels, "__array__")  # as a torch tensor has
         if not on_demand:
             object.__setattr__(self, "labels", self._checked(np.asarray(self.labels), where))
         if tuple(self.labels.shape) not in {(shape[0],), tuple(shape[:3])}:
@@ -172,7 +173,7 @@ class Domain:
         and sizes.
         """
         digest = hashlib.sha256(repr((tuple(self.images.shape), self.classes, self.void)).encode())
-        for content in (*_contents(self.labels, np.int64), *_contents(self.images)):
+        for content in chain(_contents(self.labels, np.int64), _contents(self.images)):
             digest.update(content)
         return digest.hexdigest()[:16]
 

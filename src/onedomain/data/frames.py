@@ -105,9 +105,11 @@ def frame_domain(
     classes: Sequence[str],
     void: int | None,
     note: str = "",
+    channels: int = 3,
 ) -> Domain:
     """Frames as a domain of images and masks of one size, (height, width)."""
-    images = Files([frame.image for frame in frames], (*size, 3), partial(decode_image, size=size, channels=3))
+    read_image = partial(decode_image, size=size, channels=channels)
+    images = Files([frame.image for frame in frames], (*size, channels), read_image)
     masks = Files([frame.mask for frame in frames], size, _Resized(read_mask, size))
     return Domain(name, split, images, masks, tuple(classes), void, note)
 
@@ -200,22 +202,32 @@ def frame_folder(
     void: int | None = None,
     name: str | None = None,
     split: str = "all",
+    channels: int = 3,
 ) -> Domain:
     """A folder of your own with `images/` and `labels/`, where files of one name belong together.
 
     A label is an 8-bit PNG, grey or indexed, of the size of its image, whose values are the classes' numbers or `void`.
     Frames are read as needed and brought to `size`, (height, width): images smoothly, labels by their nearest pixel.
+    `channels` is 3 for colours, 1 for grey.
     """
     root = Path(path)
     frames = pair_frames(root / "images", root / "labels")
     check_sizes(frames, _require_bytes)
-    read = _IndexReader(len(classes), void)
-    return frame_domain(name or root.name, split, frames, size=size, read_mask=read, classes=classes, void=void)
+    return frame_domain(
+        name or root.name,
+        split,
+        frames,
+        size=size,
+        read_mask=_IndexReader(len(classes), void),
+        classes=classes,
+        void=void,
+        channels=channels,
+    )
 
 
 def _require_bytes(path: Path, header: Header) -> None:
     if (header.bits, header.colours) != (8, "grey") and header.colours != "indexed":
-        given = f"is a {header.bits}-bit PNG, {header.colours}"
+        given = f"is a PNG of {header.bits} bits, {header.colours}"
         raise UserError(str(path), given, "an 8-bit PNG, grey or indexed, whose values are the classes' numbers")
 
 

@@ -178,7 +178,7 @@ def read_mask(path: Path) -> Array:
         raise UserError(str(path), "is not a whole PNG file", _ALLOWED)
     if pixels.dtype != np.uint16 or pixels.ndim != 3:
         channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-        raise UserError(str(path), f"is a {8 * pixels.itemsize}-bit PNG of {channels} channels", _ALLOWED)
+        raise UserError(str(path), f"is a PNG of {8 * pixels.itemsize} bits and {channels} channels", _ALLOWED)
     ids = pixels[..., 2]  # the first channel of the file: OpenCV turns red, green, blue round
     classes = _TABLE[np.minimum(ids, len(_TABLE) - 1)]
     wrong = ids[classes == _NO_CLASS]
@@ -190,7 +190,7 @@ def read_mask(path: Path) -> Array:
 
 def _require_labels(path: Path, header: Header) -> None:
     if header.bits != 16 or not header.colours.startswith("RGB"):
-        raise UserError(str(path), f"is an {header.bits}-bit PNG, {header.colours}", _ALLOWED)
+        raise UserError(str(path), f"is a PNG of {header.bits} bits, {header.colours}", _ALLOWED)
 
 
 _ALLOWED = "a 16-bit RGB PNG with the class in its first channel, as in GT/LABELS (GT/COLOR is for the eye alone)"
