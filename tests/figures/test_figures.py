@@ -16,7 +16,8 @@ from onedomain.cli import app
 from onedomain.errors import UserError
 from onedomain.figures import KINDS, figures_for, png, save, svg
 from onedomain.figures.style import COLOURS, look, percent
-from tests.figures.made import full_run, make_run
+from onedomain.records import read_run
+from tests.figures.made import add_outcome, full_run, make_run
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +47,21 @@ def test_everything_is_drawn_that_there_are_records_for(drawn):
     assert all(each.title and each.explanation.endswith(".") for each in drawn)
 
 
-def test_what_cannot_be_drawn_is_named_with_its_reason(tmp_path):
-    from onedomain.records import read_run
+@pytest.mark.filterwarnings("error")
+def test_names_of_any_length_and_script_leave_room_for_the_figure(tmp_path):
+    domains = ["s", "夜景" * 40, "a-name-without-a-single-space-" * 5, "$x^{ & <b>$"]
+    make_run(tmp_path / ("folder-" * 20), accuracies=dict.fromkeys(domains, 0.5), scores=dict.fromkeys(domains, 1.0))
+    for domain in domains:
+        add_outcome(tmp_path / ("folder-" * 20), domain, unseen=domain != "s")
+    make_run(tmp_path / "b", settings={"steps": 5, "batch_size": 3, "log_every": 2})
+    figures = figures_for([read_run(folder) for folder in sorted(tmp_path.iterdir())], "bench")
+    for each in figures:
+        png(each.figure)
+        assert all(axes.get_position().width > 0.25 for axes in each.figure.axes)
+    assert "夜景" in svg(figures[0].figure)
 
+
+def test_what_cannot_be_drawn_is_named_with_its_reason(tmp_path):
     make_run(tmp_path / "a")
     figures = figures_for([read_run(tmp_path / "a")], "bench")
     assert [each.name for each in figures] == ["accuracy"]

@@ -11,7 +11,19 @@ from matplotlib.transforms import Affine2D, Bbox
 from scipy.stats import spearmanr
 
 from onedomain.figures.ingredients import Missing
-from onedomain.figures.style import SOURCE, UNSEEN, legend_above, legend_height, look, panels, percent, styled, wrapped
+from onedomain.figures.style import (
+    LONGEST_NAME,
+    SOURCE,
+    UNSEEN,
+    legend_above,
+    legend_height,
+    look,
+    panels,
+    percent,
+    shortened,
+    styled,
+    wrapped,
+)
 from onedomain.grouping import Group, group_runs
 from onedomain.records import RunRecords
 
@@ -47,9 +59,8 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             above.append(high - mean)
         style = look(place) | {"linestyle": "none"}
         axes.errorbar(x, y, xerr=[below, above], label=group.label, elinewidth=1.0, capsize=2, **style)
-    axes.set_yticks(
-        range(len(rows)), [f"{domain} (source)" if unseen.get(domain) is False else domain for domain in rows]
-    )
+    names = [wrapped(f"{row} (source)" if unseen.get(row) is False else row, LONGEST_NAME, lines=2) for row in rows]
+    axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 1.02)
     axes.xaxis.set_major_formatter(percent)
@@ -108,7 +119,8 @@ def _name_points(axes: Axes, points: Points, to_points: float) -> None:
     frame = axes.get_window_extent().transformed(Affine2D().scale(to_points))
     taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in places.values()]
     for domain, (x, y) in places.items():
-        width, height = 0.62 * NAME_SIZE * len(domain), 1.2 * NAME_SIZE
+        name = shortened(domain)
+        width, height = 0.62 * NAME_SIZE * len(name), 1.2 * NAME_SIZE
         moves = {
             (6.0, -height / 2): "left",
             (-6.0 - width, -height / 2): "right",
@@ -132,7 +144,7 @@ def _name_points(axes: Axes, points: Points, to_points: float) -> None:
         best = min(moves, key=covered)
         taken.append(Bbox.from_bounds(x + best[0], y + best[1], width, height))
         axes.annotate(
-            domain,
+            name,
             points[domain],
             xytext=(best[0] + {"left": 0.0, "center": width / 2, "right": width}[moves[best]], best[1] + height / 2),
             textcoords="offset points",

@@ -6,6 +6,7 @@ import io
 import math
 import re
 import textwrap
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -20,6 +21,7 @@ from onedomain.files import make_folder, write_atomically
 
 WIDTH = 4.8  # inches: on a phone it shrinks to 0.78 of that, and letters of 9 points stay legible
 PNG_DPI = 200
+LONGEST_NAME = 23  # letters of a domain's name beside an axis
 
 # Okabe and Ito's colours; neighbours differ in marker, line and filling as well, so that none rests on colour alone.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
@@ -48,6 +50,7 @@ STYLE: dict[Any, Any] = {
     "hatch.linewidth": 0.5,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
+    "text.parse_math": False,  # a dollar in a name is a dollar
     "svg.fonttype": "none",  # letters stay letters: small files that can be searched and read aloud
 }
 
@@ -60,7 +63,9 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(draw)
     def in_style(*arguments: P.args, **options: P.kwargs) -> T:
-        with mpl.rc_context():
+        with mpl.rc_context(), warnings.catch_warnings():
+            # Letters that the font lacks: a browser has them for the SVG, and a user's names are a user's.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             mpl.rcdefaults()  # a user's matplotlibrc does not change a report
             mpl.rcParams.update(STYLE)
             return draw(*arguments, **options)
@@ -102,9 +107,22 @@ def without_axes(axes: Axes) -> None:
         spine.set_visible(False)
 
 
-def wrapped(text: str) -> str:
-    """A title that is not wider than half the figure."""
-    return "\n".join(textwrap.wrap(text, 30, break_long_words=False))
+def wrapped(text: str, width: int = 30, lines: int = 3) -> str:
+    """A text in lines of so many letters; by default a title not wider than half the figure.
+
+    >>> wrapped("uncertain-sdg, uncertainty=false")
+    'uncertain-sdg,\\nuncertainty=false'
+    """
+    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False, max_lines=lines, placeholder="…"))
+
+
+def shortened(text: str, most: int = LONGEST_NAME) -> str:
+    """A name that leaves room for what it names.
+
+    >>> shortened("a-rather-long-name-of-a-folder")
+    'a-rather-long-name-of-…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def legend_columns(labels: Sequence[str]) -> int:
@@ -120,6 +138,7 @@ def legend_height(labels: Sequence[str]) -> float:
 def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
     """One legend for all panels, in as many columns as fit."""
     columns = legend_columns(labels)
+    labels = [shortened(label, 60) for label in labels]
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.2, handlelength=2.4)
 
 
