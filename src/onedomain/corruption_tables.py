@@ -39,7 +39,7 @@ def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured
     """From the run's records, relative to the ERM run beside its folder that was made in the same way."""
     rows = run.records(evaluation, benchmark.name)
     found = robustness.from_records(rows, benchmark.name)
-    folder = run.folder or Path()
+    folder = run.folder or Path("run")
     erm = (folder, found) if run.manifest.method == "erm" else None
     erm = erm or robustness.find_erm(rows, benchmark.name, folder.resolve().parent)
     if erm is None:

@@ -7,12 +7,12 @@ goes on from there. A file gets its name when it is whole.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import io
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from onedomain.files import make_folder, os_errors_are_user_errors, write_atomic
 BLOCK = 250  # images of one task: a matter of speed alone
 SEED = 0
 SECONDS_BETWEEN_NOTES = 5.0  # of what is done: that much is made again after a kill
-SHAPING_LIBRARIES = ("numpy", "scipy", "pillow", "opencv-python-headless", "matplotlib")
+SHAPING_LIBRARIES = ("numpy", "scipy", "PIL", "cv2", "matplotlib")  # another release may give other bytes
 
 
 class Block(NamedTuple):
@@ -106,7 +106,7 @@ def _begin(folder: Path, clean: Bytes, labels: np.ndarray) -> None:
         "test_images": hashlib.sha256(clean.tobytes()).hexdigest()[:16],
         "seed": SEED,
         "version": VERSION,
-        "libraries": {name: metadata.version(name) for name in SHAPING_LIBRARIES},
+        "libraries": {name: str(importlib.import_module(name).__version__) for name in SHAPING_LIBRARIES},
     }
     path = folder / cifar_c.MADE
     if path.exists():
