@@ -198,8 +198,13 @@ class LossMethod(AdamMethod):
 
 
 def new_optimiser(module: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Adam in its fused form: on a CPU the plain one takes longer than the LeNet's forward pass. Or SGD."""
+    """Adam or SGD, as the settings say."""
     rate, decay = settings.learning_rate, settings.weight_decay
     if settings.optimiser == "sgd":
         return torch.optim.SGD(module.parameters(), rate, momentum=0.9, weight_decay=decay, nesterov=True)
-    return torch.optim.Adam(module.parameters(), rate, weight_decay=decay, fused=True)
+    return adam(module, rate, decay)
+
+
+def adam(module: nn.Module, learning_rate: float, weight_decay: float = 0.0) -> torch.optim.Adam:
+    """Adam in its fused form: on a CPU the plain one takes longer than the LeNet's forward pass."""
+    return torch.optim.Adam(module.parameters(), learning_rate, weight_decay=weight_decay, fused=True)
