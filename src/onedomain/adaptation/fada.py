@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from onedomain.adaptation.base import TwoDomains, TwoDomainSettings
 from onedomain.data.domain import Batch, Domain
 from onedomain.equations import task_loss
-from onedomain.methods.base import Part
+from onedomain.methods.base import Part, adam
 
 # Pairs of two source images, or of a source and a target image; of one class, or of two.
 SOURCE_SAME, ACROSS_SAME, SOURCE_OTHER, ACROSS_OTHER = range(4)  # the paper's groups 1 to 4
@@ -61,8 +61,7 @@ class FADA(TwoDomains):
     def begin(self, source: Domain) -> None:
         super().begin(source)
         self.at = 0
-        rate = self.settings.discriminator_rate
-        self.discriminator_optimiser = torch.optim.Adam(self.discriminator.parameters(), rate, fused=True)
+        self.discriminator_optimiser = adam(self.discriminator, self.settings.discriminator_rate)
 
     def prepare(self, step: int) -> Iterator[Part]:
         self.at = step
