@@ -305,9 +305,20 @@ def test_help_is_quick_and_does_not_import_torch():
 
 @pytest.mark.parametrize(
     ("typed", "expected"),
-    [("onedomain tr", "train"), ("onedomain train --method e", "erm"), ("onedomain train -b dig", "digits-lite")],
+    [
+        ("onedomain tr", "train"),
+        ("onedomain train --method e", "erm"),
+        ("onedomain train -b dig", "digits-lite"),
+        ("onedomain train --network le", "lenet"),
+        ("onedomain adapt runs/a --target us", "usps"),
+        ("onedomain reproduce dig", "digits"),
+        ("onedomain corrupt photos --kind fo", "fog"),
+        ("onedomain data ch", "check"),
+        ("onedomain data check cam", "camvid"),
+        ("onedomain data prepare syn", "synthia"),
+    ],
 )
-def test_the_shell_completes_commands_methods_and_benchmarks(typed, expected):
+def test_the_shell_completes_commands_and_names(typed, expected):
     environment = {
         **os.environ,
         "_ONEDOMAIN_COMPLETE": "complete_bash",
