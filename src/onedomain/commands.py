@@ -1,4 +1,4 @@
-"""What the commands do, between the command line and the library."""
+"""What `demo`, `train`, `evaluate` and `predict` do, between the command line and the library."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import numpy as np
 import torch
 
 from onedomain import corruption_tables, masks, tables
-from onedomain.adaptation import adaptation_class, adaptation_names
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
-from onedomain.data import data_folder, prepare
+from onedomain.data import data_folder
 from onedomain.data.domain import Domain
 from onedomain.data.frames import frame_folder
 from onedomain.data.image_files import decode_image
@@ -24,9 +23,7 @@ from onedomain.errors import Interrupted, UserError
 from onedomain.evaluation import Evaluation
 from onedomain.fitting import fit, load
 from onedomain.manifest import MANIFEST, read_manifest, resume_command
-from onedomain.methods import method_class, method_names
-from onedomain.methods.base import Method
-from onedomain.progress import work_in_parts
+from onedomain.methods import method_class
 from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
 from onedomain.tracking import check_tracker
@@ -258,64 +255,6 @@ def predict(folder: str, images: list[str], out: str | None, device: str | None,
         print(json_format.dumps({"predictions": tables.predictions_as_json(images, predictions)}, indent=2))
     else:
         tables.show_predictions(images, predictions)
-
-
-def list_methods(json: bool) -> None:
-    methods = [_described(name, method_class(name)) for name in method_names()]
-    adaptations = [_described(name, adaptation_class(name)) for name in adaptation_names()]
-    if json:
-        print(json_format.dumps({"methods": methods, "adaptations": adaptations}, indent=2))
-    else:
-        tables.show_methods("method", methods)
-        tables.show_methods("adapt --method", adaptations)
-
-
-def _described(name: str, kind: type[Method]) -> dict[str, Any]:
-    settings = {
-        field: {"default": info.default, "what": info.description} for field, info in kind.Settings.model_fields.items()
-    }
-    row = {"name": name, "summary": kind.summary, "citation": kind.citation, "cost": kind.cost}
-    return {**row, "settings": settings}
-
-
-def list_benchmarks(json: bool) -> None:
-    rows = [
-        {
-            "name": b.name,
-            "summary": b.summary,
-            "source": b.source,
-            "targets": list(b.targets),
-            "network": b.network,
-            "metric": b.metric,
-            "corruptions": b.corruptions,
-        }
-        for b in BENCHMARKS.values()
-    ]
-    if json:
-        print(json_format.dumps({"benchmarks": rows}, indent=2))
-    else:
-        tables.show_benchmarks(rows)
-
-
-def data_list(data: str | None, json: bool) -> None:
-    folder = data_folder(data)
-    tables.show_data(folder, prepare.list_data(folder), json)
-
-
-def data_check(names: list[str], data: str | None, json: bool) -> None:
-    folder = data_folder(data)
-    rows = prepare.check_data(folder, names)
-    tables.show_data(folder, rows, json)
-    broken = [row.name for row in rows if row.state == "broken"]
-    if broken:
-        raise UserError("data", f"broken: {', '.join(broken)}", "whole files; remove the broken ones and get them anew")
-
-
-def data_prepare(name: str, data: str | None) -> None:
-    prepare.check_name(name)
-    with work_in_parts(f"prepare {name}") as tell:
-        done = prepare.prepare(name, data_folder(data, to_write=True), tell)
-    print(done)
 
 
 def default_folder(benchmark: str | None, method: str | None, seed: int | None, source: str | None) -> str:

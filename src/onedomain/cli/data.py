@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from onedomain.cli.options import Data, Json
+from onedomain.errors import UserError
 
 app = typer.Typer(help="What data is there, whether it is whole, and how to get it.", no_args_is_help=True)
 
@@ -26,9 +27,11 @@ def _corruption_names() -> list[str]:
 @app.command("list")
 def data_list(data: Data = None, json: Json = False) -> None:
     """What data sets there are, and which lie in the data folder."""
-    from onedomain import commands
+    from onedomain.data import data_folder, prepare
+    from onedomain.tables import show_data
 
-    commands.data_list(data, json)
+    folder = data_folder(data)
+    show_data(folder, prepare.list_data(folder), json)
 
 
 @app.command("check")
@@ -41,9 +44,15 @@ def data_check(
     json: Json = False,
 ) -> None:
     """Whether the data sets are whole: counts, labels, checksums."""
-    from onedomain import commands
+    from onedomain.data import data_folder, prepare
+    from onedomain.tables import show_data
 
-    commands.data_check(names or [], data, json)
+    folder = data_folder(data)
+    rows = prepare.check_data(folder, names)
+    show_data(folder, rows, json)
+    broken = [row.name for row in rows if row.state == "broken"]
+    if broken:
+        raise UserError("data", f"broken: {', '.join(broken)}", "whole files; remove the broken ones and get them anew")
 
 
 @app.command("prepare")
@@ -52,9 +61,13 @@ def data_prepare(
     data: Data = None,
 ) -> None:
     """Fetch a data set, or take its official files from the data folder, and convert it."""
-    from onedomain import commands
+    from onedomain.data import data_folder, prepare
+    from onedomain.progress import work_in_parts
 
-    commands.data_prepare(name, data)
+    prepare.check_name(name)
+    with work_in_parts(f"prepare {name}") as tell:
+        done = prepare.prepare(name, data_folder(data, to_write=True), tell)
+    print(done)
 
 
 def corrupt(
