@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from onedomain import cli
 from onedomain.benchmarks import BENCHMARKS, find_benchmark
 from onedomain.data import cifar_c
 from onedomain.data.corruptions import KINDS, SEVERITIES, processes
@@ -37,18 +35,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             blocks = [rng.integers(0, 256, (IMAGES, 32, 32, 3), dtype=np.uint8) for _ in SEVERITIES]
             np.save(made / cifar_c.file_name(kind), np.concatenate(blocks))
     return folder
-
-
-@pytest.fixture
-def onedomain(monkeypatch, capsys):
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["onedomain", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 def test_train_and_evaluate(onedomain, data, tmp_path, monkeypatch):

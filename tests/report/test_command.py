@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from onedomain import cli
 from tests.report.made import made_run, write_run
 
 
@@ -16,21 +14,12 @@ def _no_figures(monkeypatch):
     monkeypatch.setattr("onedomain.report.sections.figures", lambda runs, benchmark: ([], []))
 
 
-@pytest.fixture
-def onedomain(monkeypatch, capsys, tmp_path):
-    """Run a command among two runs in `runs`; its exit code, standard output and standard error."""
+@pytest.fixture(autouse=True)
+def _two_runs(monkeypatch, tmp_path):
+    """In `runs`, where the commands are called."""
     monkeypatch.chdir(tmp_path)
     for method in ("erm", "sdg"):
         write_run(Path("runs") / method, made_run({"home": 0.9, "far": 0.5}, method))
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["onedomain", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 def test_a_report_is_written_and_said_where(onedomain):

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from onedomain import cli
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import Interrupted, OnedomainError, UserError
 from onedomain.reproduce import tables
@@ -186,28 +185,21 @@ def test_other_settings_in_a_run_folder_stop_the_grid_before_it_starts(grid):
         (["digits", "--from", "a", "--dry-run"], "--from: given together with --dry-run; allowed: one of them"),
     ],
 )
-def test_a_mistake_is_told_in_one_line_and_nothing_is_written(arguments, line, tmp_path, monkeypatch, capsys):
+def test_a_mistake_is_told_in_one_line_and_nothing_is_written(arguments, line, tmp_path, monkeypatch, onedomain):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FILE").touch()
     (tmp_path / "EMPTY").mkdir()
-    monkeypatch.setattr(sys, "argv", ["onedomain", "reproduce", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 2
-    printed = capsys.readouterr()
-    assert line in printed.err
-    assert printed.err.count("\n") == 1
-    assert printed.out == ""
+    code, out, error = onedomain("reproduce", *arguments)
+    assert code == 2
+    assert line in error
+    assert error.count("\n") == 1
+    assert out == ""
     assert {path.name for path in tmp_path.iterdir()} == {"FILE", "EMPTY"}
 
 
-def test_the_command_reaches_a_declared_table(grid, monkeypatch, capsys):
-    out = grid.out
+def test_the_command_reaches_a_declared_table(grid, monkeypatch, onedomain):
     monkeypatch.setitem(tables.TABLES, "toy", ALONE)
     monkeypatch.setitem(tables.SCALES, "few", FEW)
-    arguments = ["reproduce", "toy", "--scale", "few", "--seeds", "1", "--out", str(out)]
-    monkeypatch.setattr(sys, "argv", ["onedomain", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 0
-    assert "A toy; REDUCED protocol" in capsys.readouterr().out
+    code, out, _ = onedomain("reproduce", "toy", "--scale", "few", "--seeds", 1, "--out", grid.out)
+    assert code == 0
+    assert "A toy; REDUCED protocol" in out
