@@ -43,6 +43,7 @@ def test_balanced_groups_are_parts_of_the_groups_without_repetition():
         chosen = list(map(tuple, part.T.tolist()))
         assert len(set(chosen)) == 4
         assert set(chosen) <= set(map(tuple, group.T.tolist()))
+    assert len({str(balanced(groups)[1].T.tolist()) for _ in range(20)}) > 1  # at random
 
 
 def test_a_pair_is_two_embeddings_side_by_side():

@@ -22,6 +22,8 @@ def test_a_draw_has_as_many_of_each_class_and_none_twice(tiny):
     places = draw(tiny, 7, seed=3)
     assert np.bincount(tiny.labels[places]).tolist() == [7, 7, 7]
     assert len(set(places.tolist())) == 21
+    ranks = {tuple(places[tiny.labels[places] == label] // 3) for label in range(3)}  # among the images of the class
+    assert len(ranks) == 3  # each class is drawn by itself
 
 
 def test_a_draw_is_a_function_of_the_seed_and_fewer_shots_are_part_of_more(tiny):

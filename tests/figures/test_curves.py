@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,10 +31,18 @@ def test_runs_that_differ_in_one_setting_make_a_curve(tmp_path):
     assert np.diff(whiskers.get_segments()[0][:, 1]) == pytest.approx(2 * np.std([0.25, 0.35], ddof=1))
     assert [text.get_text() for text in over_beta.get_xticklabels()] == ["0", "2000"]
     assert over_beta.containers[0][0].get_ydata() == pytest.approx([0.1, 0.4])
+    for axes in (over_k, over_beta):  # a line from top to bottom at the default: 3 domains, β = 2,000
+        assert [list(line.get_xdata()) for line in axes.get_lines() if list(line.get_ydata()) == [0, 1]] == [[1, 1]]
 
 
 def test_without_such_runs_it_says_so(tmp_path):
     make_run(tmp_path / "a", "sdg")
     make_run(tmp_path / "b", "sdg", 0, {"alpha": 0.5, "steps": 9})
-    with pytest.raises(Missing, match="needs runs of sdg that differ in domains, alpha or beta alone"):
-        settings_curves([read_run(tmp_path / name) for name in "ab"], "bench")
+    make_run(tmp_path / "c", "sdg", 0, {"alpha": 0.5})
+    a, b, c = (read_run(tmp_path / name) for name in "abc")
+    source = c.manifest.source.model_copy(update={"fingerprint": "of other images"})
+    elsewhere = replace(c, manifest=c.manifest.model_copy(update={"source": source}))
+    for other in (b, elsewhere):
+        with pytest.raises(Missing, match="needs runs of sdg that differ in domains, alpha or beta alone"):
+            settings_curves([a, other], "bench")
+    assert settings_curves([a, c], "bench").axes
