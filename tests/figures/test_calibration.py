@@ -33,6 +33,16 @@ def test_a_reliability_diagram_shows_confidence_and_accuracy_of_each_bin(tmp_pat
     assert lines(panel(figure, "x"), "erm") == pytest.approx(np.array([[0.44, 0.5], [0.95, 1.0]]))
 
 
+def test_images_without_an_answer_are_left_out(tmp_path):
+    make_run(tmp_path / "a")
+    nothing = np.full(20, np.nan)  # as images of void pixels alone
+    confidence, right = np.append(np.full(20, 0.95), nothing), np.append(np.full(20, 0.5), nothing)
+    add_outcome(tmp_path / "a", "x", confidence=confidence, shares_right=right, uncertainty=1 - confidence)
+    runs = [read_run(tmp_path / "a")]
+    assert lines(panel(reliability(runs, "bench"), "x"), "erm") == pytest.approx(np.array([[0.95, 0.5]]))
+    assert lines(panel(risk_coverage(runs, "bench"), "x"), "erm")[:, 1] == pytest.approx([0.5] * 20)
+
+
 def test_the_bins_are_those_of_the_ece():
     gathering = Gathering(numbered(np.tile(np.arange(3), 30)), unseen=True)
 

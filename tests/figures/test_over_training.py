@@ -35,6 +35,14 @@ def test_the_perturbation_is_drawn_over_the_steps(pair):
     assert transport.get_lines()[1].get_ydata() == pytest.approx([carried(moment) for moment in moments])
 
 
+def test_the_band_around_the_perturbation_holds_half_of_the_images(tmp_path):
+    make_run(tmp_path / "a", "uncertain-sdg")
+    for step in (10, 20):
+        add_snapshot(tmp_path / "a", step, perturbation=np.repeat(np.arange(5, dtype=np.float32)[:, None], 2, 1))
+    (band,) = perturbation([read_run(tmp_path / "a")], "bench").axes[0].collections
+    assert set(band.get_paths()[0].vertices[:, 1]) == {1.0, 3.0}
+
+
 def test_how_far_images_are_carried_is_measured_by_their_spread():
     z = np.array([[0.0, 0.0], [2.0, 0.0]])  # each 1 from the centre
     assert carried(Snapshot(0, {"embedding": z, "perturbed_embedding": z + np.array([0.0, 3.0])})) == pytest.approx(3.0)
@@ -72,8 +80,10 @@ def test_of_a_single_run_the_first_and_the_last_moment_are_compared(tmp_path):
 def test_maps_stand_in_a_row_beside_their_image(pair):
     figure = perturbation_maps(pair, "bench")
     assert len(figure.axes) == 2 * 3 * 4  # runs, images, the image and three moments
-    maps = pair[1].snapshots()[0].arrays["perturbation_maps"]
-    assert np.array_equal(figure.axes[1].images[0].get_array(), maps[0].astype(np.float32))
+    maps = np.stack([moment.arrays["perturbation_maps"] for moment in pair[1].snapshots()]).astype(np.float32)
+    drawn = [axes.images[0] for place, axes in enumerate(figure.axes[:12]) if place % 4 > 0]
+    assert np.array_equal(drawn[0].get_array(), maps[0, 0])
+    assert {image.get_clim() for image in drawn} == {(maps.min(), maps.max())}  # so that moments compare
     assert [axes.get_title().strip() for axes in figure.axes[1:4]] == ["10", "20", "40"]
 
 
@@ -84,6 +94,14 @@ def test_the_embedding_is_drawn_at_several_moments(pair):
     assert len(titles) == 6
     counts = {line.get_label(): len(line.get_xydata()) for line in figure.axes[0].get_lines()}
     assert counts["source S"] == counts["augmented S⁺"] == 12
+
+
+def test_of_many_moments_some_are_drawn_the_first_and_the_last_among_them(tmp_path):
+    make_run(tmp_path / "a", "uncertain-sdg")
+    for step in range(6):
+        add_snapshot(tmp_path / "a", step)
+    figure = embedding_over_training([read_run(tmp_path / "a")], "bench")
+    assert [axes.get_title() for axes in figure.axes] == ["step 0", "step 2", "step 3", "step 5"]
 
 
 def test_what_is_missing_is_said(tmp_path):

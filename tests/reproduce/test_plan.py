@@ -204,6 +204,11 @@ def test_estimate_of_what_is_left_of_a_run(bench, tmp_path):
     train(tmp_path / "erm-1", bench, seed=1, score=False)
     whole = estimate(plan(TABLE, SCALE, 3, tmp_path, bench), bench).seconds
     assert 0 < whole["erm-1"] < whole["erm-2"]  # to score, and all to do
+    (tmp_path / "erm-1" / "model.safetensors").unlink()
+    (tmp_path / "erm-1" / "metrics.jsonl").write_text('{"step": 3, "loss": 1.0}\n')  # of four
+    stopped = estimate(plan(TABLE, SCALE, 3, tmp_path, bench), bench).seconds
+    scoring = whole["erm-1"]
+    assert stopped["erm-1"] == pytest.approx(scoring + (whole["erm-2"] - scoring) / 4)
 
 
 def test_without_a_finished_run_steps_of_erm_are_measured(bench, tmp_path):
