@@ -34,19 +34,19 @@ class UncertainSDGSettings(Settings):
     domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain a step (released code: 10)")
     alpha: float = Field(1.0, ge=0, description="α, weight of L_const while φ climbs")
     perturbed_weight: float = Field(
-        0.0,
+        1.0,
         ge=0,
         description="weight of the loss on perturbed features with hard labels (paper: none; released code: 1)",
     )
     mixup_weight: float = Field(
-        1.0, ge=0, description="weight of the loss on mixed features and labels, Eq. 11 (released code: 0.01)"
+        0.01, ge=0, description="weight of the loss on mixed features and labels, Eq. 11 (released code: 0.01)"
     )
     adversary: Literal["throughout", "burst", "alternate", "none"] = Field(
         "throughout",
         description="when φ climbs L_task − α·L_const; in the other steps it is trained along with θ; none: ablation",
     )
     adversary_rate: float = Field(
-        1e-3, gt=0, description="Adam's rate of φ's ascent, by fan-in for weights (released code: plain gradient, 1)"
+        0.1, gt=0, description="Adam's rate of φ's ascent, by fan-in for weights (released code: plain gradient, 1)"
     )
     burst_steps: int = Field(20, ge=1, description="steps of a burst, after the warm-up (released code: 20)")
     burst_updates: int = Field(30, ge=1, description="ascent updates in each step of a burst (released code: 30)")
