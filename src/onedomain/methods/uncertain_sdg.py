@@ -79,7 +79,7 @@ class UncertainSDG(Method):
     summary = "Learned feature noise and mixup as the meta-test of meta-learning; tells how unsure it is of a domain."
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Peng, CVPR 2021"
-    cost = 8.3
+    cost = 8.1
 
     def build(self, images: torch.Tensor) -> None:
         super().build(images)
