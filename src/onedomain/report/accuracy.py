@@ -1,4 +1,4 @@
-"""The table that the report begins with: methods × domains."""
+"""The table that the report begins with: methods × domains, accuracy or mIoU."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class AccuracyRow:
 
 @dataclass(frozen=True)
 class AccuracyTable:
+    caption: str
     columns: Sequence[AccuracyHead]
     rows: Sequence[AccuracyRow]
     legend: str
@@ -58,7 +59,8 @@ def accuracy_table(comparison: Comparison) -> AccuracyTable:
         cells = [_average_cell(comparison, contender)]
         cells += [_accuracy_cell(comparison, contender, each.name) for each in shown]
         rows.append(AccuracyRow(contender.title, _row_note(contender), bool(contender.reduced), cells))
-    return AccuracyTable(columns, rows, _legend(comparison, rows))
+    caption = f"{comparison.metric.heading} on unseen domains, %"
+    return AccuracyTable(caption, columns, rows, _legend(comparison, rows))
 
 
 def _column_note(column: Column) -> str:
@@ -84,8 +86,10 @@ def _average_cell(comparison: Comparison, contender: Contender) -> AccuracyCell 
 
 
 def _accuracy_cell(comparison: Comparison, contender: Contender, domain: str) -> AccuracyCell | None:
-    estimate = contender.accuracy(domain)
-    return None if estimate is None else _cell(comparison, contender, domain, estimate, contender.interval(domain))
+    estimate = comparison.estimate(contender, domain)
+    if estimate is None:
+        return None
+    return _cell(comparison, contender, domain, estimate, comparison.interval(contender, domain))
 
 
 def _cell(
