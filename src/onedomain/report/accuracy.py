@@ -10,6 +10,7 @@ from onedomain.report.comparison import Column, Comparison
 from onedomain.report.contenders import Contender
 from onedomain.report.estimates import NORMAL, Estimate
 from onedomain.report.headline import seeds_of
+from onedomain.shown_metric import ACCURACY
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,8 @@ def _legend(comparison: Comparison, rows: Sequence[AccuracyRow]) -> str:
     if any(cell.mark == "close" for cell in cells):
         parts.append("≈ chance may explain the distance to the best (95%)")
     counts = [len(each.runs) for each in comparison.contenders]
-    parts += ["small: 95% interval over images"] if min(counts) == 1 else []
+    by = "" if comparison.metric is ACCURACY else ", by a bootstrap: too narrow where they are frames of one video"
+    parts += [f"small: 95% interval over images{by}"] if min(counts) == 1 else []
     parts += ["± standard deviation over seeds"] if max(counts) > 1 else []
     parts += ["paper: as published"] if any(cell.paper for cell in cells) else []
     return f"{'; '.join(parts)}. {seeds_of(comparison.contenders).capitalize()}."
