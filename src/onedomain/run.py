@@ -250,6 +250,8 @@ class Run:
                 row |= {"value": value, "count": scores.count, "note": scores.note}
                 if metric == "accuracy":
                     row |= {"low": scores.low, "high": scores.high}
+                if metric == "miou":
+                    row |= {"low": scores.miou_low, "high": scores.miou_high}
                 rows.append(row | {"data": scores.fingerprint} | common)
             for name_of_class, value in scores.iou.items():
                 if value is not None:

@@ -37,6 +37,27 @@ class Panel:
         return np.concatenate(parts) if parts else np.zeros(0)
 
 
+def values_by_domain(group: Group, benchmark: str, metric: str) -> dict[str, list[float]]:
+    """A metric of every run, by domain, in the order of scoring."""
+    found: dict[str, list[float]] = {}
+    for run in group.runs:
+        for domain, metrics in run.scores(benchmark).items():
+            if metric in metrics:
+                found.setdefault(domain, []).append(metrics[metric]["value"])
+    return found
+
+
+def averages(group: Group, benchmark: str, metric: str) -> list[float]:
+    """The mean of a metric over the unseen domains, of every run."""
+    means = []
+    for run in group.runs:
+        rows = [metrics[metric] for metrics in run.scores(benchmark).values() if metric in metrics]
+        values = [row["value"] for row in rows if row["unseen"]]
+        if values:
+            means.append(sum(values) / len(values))
+    return means
+
+
 def domain_panels(runs: Sequence[RunRecords], benchmark: str) -> list[Panel]:
     """A panel for each domain that was answered, the source first; if they are many, one for all unseen ones."""
     source, unseen = _answered(runs, benchmark)

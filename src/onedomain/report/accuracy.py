@@ -1,4 +1,4 @@
-"""The table that the report begins with: methods × domains."""
+"""The table that the report begins with: methods × domains, accuracy or mIoU."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from onedomain.report.comparison import Column, Comparison
 from onedomain.report.contenders import Contender
 from onedomain.report.estimates import NORMAL, Estimate
 from onedomain.report.headline import seeds_of
+from onedomain.shown_metric import ACCURACY
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class AccuracyRow:
 
 @dataclass(frozen=True)
 class AccuracyTable:
+    caption: str
     columns: Sequence[AccuracyHead]
     rows: Sequence[AccuracyRow]
     legend: str
@@ -58,7 +60,8 @@ def accuracy_table(comparison: Comparison) -> AccuracyTable:
         cells = [_average_cell(comparison, contender)]
         cells += [_accuracy_cell(comparison, contender, each.name) for each in shown]
         rows.append(AccuracyRow(contender.title, _row_note(contender), bool(contender.reduced), cells))
-    return AccuracyTable(columns, rows, _legend(comparison, rows))
+    caption = f"{comparison.metric.heading} on unseen domains, %"
+    return AccuracyTable(caption, columns, rows, _legend(comparison, rows))
 
 
 def _column_note(column: Column) -> str:
@@ -84,8 +87,10 @@ def _average_cell(comparison: Comparison, contender: Contender) -> AccuracyCell 
 
 
 def _accuracy_cell(comparison: Comparison, contender: Contender, domain: str) -> AccuracyCell | None:
-    estimate = contender.accuracy(domain)
-    return None if estimate is None else _cell(comparison, contender, domain, estimate, contender.interval(domain))
+    estimate = comparison.estimate(contender, domain)
+    if estimate is None:
+        return None
+    return _cell(comparison, contender, domain, estimate, comparison.interval(contender, domain))
 
 
 def _cell(
@@ -118,7 +123,8 @@ def _legend(comparison: Comparison, rows: Sequence[AccuracyRow]) -> str:
     if any(cell.mark == "close" for cell in cells):
         parts.append("≈ chance may explain the distance to the best (95%)")
     counts = [len(each.runs) for each in comparison.contenders]
-    parts += ["small: 95% interval over images"] if min(counts) == 1 else []
+    by = "" if comparison.metric is ACCURACY else ", by a bootstrap: too narrow where they are frames of one video"
+    parts += [f"small: 95% interval over images{by}"] if min(counts) == 1 else []
     parts += ["± standard deviation over seeds"] if max(counts) > 1 else []
     parts += ["paper: as published"] if any(cell.paper for cell in cells) else []
     return f"{'; '.join(parts)}. {seeds_of(comparison.contenders).capitalize()}."

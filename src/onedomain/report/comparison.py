@@ -11,8 +11,9 @@ from typing import Any
 from onedomain.errors import UserError
 from onedomain.records import RunRecords
 from onedomain.report.contenders import Contender, contenders_of, trained_for
-from onedomain.report.estimates import Estimate, average, too_close
+from onedomain.report.estimates import Estimate, average, too_close, variance_of_images
 from onedomain.reproduce.paper import paper_average, paper_value, variant
+from onedomain.shown_metric import ACCURACY, ShownMetric, shown_metric
 
 OF_THE_DOMAIN = ("value", "low", "high", "count", "note", "split", "unseen", "data", "date")
 OF_THE_RUN = ("parameters", "training_parameters", "train_seconds", "peak_memory_mb")
@@ -44,6 +45,7 @@ class Comparison:
     benchmark: str
     columns: tuple[Column, ...]
     contenders: tuple[Contender, ...]
+    metric: ShownMetric = ACCURACY
 
     @property
     def unseen(self) -> list[Column]:
@@ -58,9 +60,27 @@ class Comparison:
         """The unseen domains that every run was scored on, on the same images."""
         return [column.name for column in self.columns if column.compared]
 
+    def estimate(self, contender: Contender, domain: str) -> Estimate | None:
+        """The shown metric; None if no run was scored on the domain."""
+        found = self._rows(contender, domain)
+        if not found:
+            return None
+        of_images = fmean(variance_of_images(row["low"], row["high"]) for row in found)
+        return Estimate(tuple(row["value"] for row in found), of_images)
+
+    def interval(self, contender: Contender, domain: str) -> tuple[float, float] | None:
+        """Of the shown metric, over images, as it was recorded; None for several runs."""
+        found = self._rows(contender, domain)
+        return (found[0]["low"], found[0]["high"]) if len(found) == 1 else None
+
+    def _rows(self, contender: Contender, domain: str) -> list[Mapping[str, Any]]:
+        return [rows[domain][self.metric.name] for rows in contender.rows if domain in rows]
+
     def average(self, contender: Contender) -> Estimate | None:
         """Over the unseen domains that all have; None if there is none."""
-        return average_over(contender, self.compared)
+        estimates = [self.estimate(contender, domain) for domain in self.compared]
+        known = [estimate for estimate in estimates if estimate is not None]
+        return average(known) if known and len(known) == len(estimates) else None
 
     def mean(self, contender: Contender, metric: str) -> float | None:
         """Of any metric, over the same domains; None if one of them lacks it."""
@@ -72,8 +92,8 @@ class Comparison:
         """In its column (None: the average) `best`, `close` if chance may explain that it is not, or nothing."""
         if len(self.contenders) == 1 or any(each.name == domain and not each.same_images for each in self.columns):
             return ""
-        scored = [self.average(each) if domain is None else each.accuracy(domain) for each in self.contenders]
-        own = self.average(contender) if domain is None else contender.accuracy(domain)
+        scored = [self.average(each) if domain is None else self.estimate(each, domain) for each in self.contenders]
+        own = self.average(contender) if domain is None else self.estimate(contender, domain)
         if own is None:
             return ""
         best = max((estimate for estimate in scored if estimate is not None), key=lambda estimate: estimate.mean)
@@ -82,7 +102,7 @@ class Comparison:
         return "close" if too_close(own, best) else ""
 
     def paper(self, contender: Contender, domain: str | None) -> float | None:
-        """The paper's accuracy (None: its average over the same domains) in %; None where it says nothing."""
+        """The paper's accuracy or mIoU (None: its average over the same domains) in %; None where it says nothing."""
         if not all(trained_for(run, self.benchmark) for run in contender.runs):
             return None
         name = variant(contender.method, contender.changed)
@@ -91,18 +111,14 @@ class Comparison:
         return paper_value(self.benchmark, name, domain)
 
 
-def average_over(contender: Contender, domains: Sequence[str]) -> Estimate | None:
-    estimates = [contender.accuracy(domain) for domain in domains]
-    known = [estimate for estimate in estimates if estimate is not None]
-    return average(known) if known and len(known) == len(estimates) else None
-
-
 def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
     """All runs that were scored on the benchmark."""
     chosen = [run for run in runs if run.scores(benchmark)]
+    metric = shown_metric(chosen, benchmark)
     for run in chosen:
-        refuse_old_records(run, benchmark)
-    comparison = Comparison(benchmark, _columns(chosen, benchmark), tuple(contenders_of(chosen, benchmark)))
+        for needed in dict.fromkeys((ACCURACY.name, metric.name)):
+            refuse_old_records(run, benchmark, needed)
+    comparison = Comparison(benchmark, _columns(chosen, benchmark), tuple(contenders_of(chosen, benchmark)), metric)
 
     def rank(contender: Contender) -> float:
         estimate = comparison.average(contender)
@@ -111,12 +127,12 @@ def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
     return replace(comparison, contenders=tuple(sorted(comparison.contenders, key=rank, reverse=True)))
 
 
-def refuse_old_records(run: RunRecords, benchmark: str) -> None:
+def refuse_old_records(run: RunRecords, benchmark: str, metric: str = ACCURACY.name) -> None:
     """Records of an earlier form lack what is shown here: scoring again writes it."""
     for domain, metrics in run.scores(benchmark).items():
-        missing = [name for name in (*OF_THE_DOMAIN, *OF_THE_RUN) if name not in metrics.get("accuracy", {})]
+        missing = [name for name in (*OF_THE_DOMAIN, *OF_THE_RUN) if name not in metrics.get(metric, {})]
         if missing:
-            given = f"the record of accuracy on {domain} has no {missing[0]!r}"
+            given = f"the record of {metric} on {domain} has no {missing[0]!r}"
             raise UserError(str(run.folder), given, f"records of this version: {run.evaluate_command(benchmark)}")
 
 

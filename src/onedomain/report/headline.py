@@ -9,6 +9,7 @@ from onedomain.report.answers import mean_warnings
 from onedomain.report.comparison import Comparison
 from onedomain.report.contenders import Contender, is_baseline
 from onedomain.report.estimates import Estimate, too_close
+from onedomain.shown_metric import ACCURACY
 
 
 @dataclass(frozen=True)
@@ -33,35 +34,38 @@ def _holds_up(comparison: Comparison, best: Contender, average: Estimate) -> str
     domains = comparison.compared
     where = domains[0] if len(domains) == 1 else f"{len(domains)} unseen domains"
     over = "" if len(domains) == 1 else " on average"
+    shown = comparison.metric.share
     if len(ranked) == 1:
-        return f"{best.title} has {share(average.mean)}{over} on {where}{_at_home(comparison, best)}."
+        return f"{best.title} has {shown(average.mean)}{over} on {where}{_at_home(comparison, best)}."
     plain = next((pair for pair in ranked if is_baseline(pair[0])), None)
     plain_is_best = plain is not None and plain[0] is best
     reference, beside = ranked[1] if plain is None or plain_is_best else plain
     if too_close(average, beside):
         verdict = "Nothing beats plain training" if plain_is_best else "No clear winner"
-        both = f"{best.title} {share(average.mean)}, {reference.title} {share(beside.mean)}"
+        both = f"{best.title} {shown(average.mean)}, {reference.title} {shown(beside.mean)}"
         return f"{verdict} on {where}: {both}{over}, a difference within chance."
     near = [each.title for each, estimate in ranked[1:] if each is not reference and too_close(average, estimate)]
     who = f"{best.title}, plain training," if plain_is_best else best.title
-    lead = f"{share(average.mean)}{over}, {points(average.mean - beside.mean)} above {reference.title}"
+    lead = f"{shown(average.mean)}{over}, {points(average.mean - beside.mean)} above {reference.title}"
     remark = f"; {listed(near)} {'is' if len(near) == 1 else 'are'} too close to tell apart" if near else ""
     return f"{who} holds up best on {where}: {lead}{remark}."
 
 
 def _at_home(comparison: Comparison, contender: Contender) -> str:
     for column in comparison.sources:
-        estimate = contender.accuracy(column.name)
+        estimate = comparison.estimate(contender, column.name)
         if estimate is not None:
-            return f", against {share(estimate.mean)} on {column.name}, its source"
+            return f", against {comparison.metric.share(estimate.mean)} on {column.name}, its source"
     return ""
 
 
 def _knows(comparison: Comparison, best: Contender) -> str:
     """Whether the best method flags, of every unseen domain, at least as many images as it gets wrong."""
+    if comparison.metric is not ACCURACY:
+        return _knows_pixels(comparison, best)
     found = []
     for domain in comparison.compared:
-        estimate, flagged = best.accuracy(domain), best.mean(domain, "flagged")
+        estimate, flagged = comparison.estimate(best, domain), best.mean(domain, "flagged")
         if estimate is None or flagged is None:
             return f"Whether {best.title} knows when it fails was not measured: a run of it has no calibration."
         found.append((1 - estimate.mean, flagged, domain))
@@ -81,6 +85,30 @@ def _knows(comparison: Comparison, best: Contender) -> str:
         verdict = "warns where it fails"
         fact = f"it flags {span} of {found[0][2] if len(found) == 1 else 'each unseen domain'} as out of domain"
     return f"{best.title} {verdict}: {fact}{''.join(at_home[:1])}.{_of_answers(comparison, best)}"
+
+
+def _knows_pixels(comparison: Comparison, best: Contender) -> str:
+    """Whether its uncertainty is higher on wrong pixels, and on unseen domains than at home."""
+    found = [best.mean(domain, "error_auroc") for domain in comparison.compared]
+    known = [value for value in found if value is not None]
+    if not known or len(known) < len(found):
+        return f"Whether {best.title} is more uncertain where it is wrong was not measured."
+    lowest, domain = min(zip(known, comparison.compared, strict=True))
+    verdict = "is more uncertain where it is wrong" if lowest > 0.5 else "is sometimes most certain where it is wrong"
+    fact = f"of a wrong and a right pixel of {domain} the wrong one is more uncertain in {share(lowest, 0)} of cases"
+    return f"{best.title} {verdict}: {fact}.{_away_and_at_home(comparison, best)}"
+
+
+def _away_and_at_home(comparison: Comparison, best: Contender) -> str:
+    away = comparison.mean(best, "entropy")
+    home = next((value for each in comparison.sources if (value := best.mean(each.name, "entropy")) is not None), None)
+    if away is None or home is None:
+        return ""
+    domains = comparison.compared
+    where = domains[0] if len(domains) == 1 else "unseen domains"
+    word = "higher" if away > home else "not higher"
+    source = comparison.sources[0].name
+    return f" Its uncertainty is {word} on {where} than on {source}: {away:.2f} and {home:.2f} nats a pixel."
 
 
 def _of_answers(comparison: Comparison, best: Contender) -> str:

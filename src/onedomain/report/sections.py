@@ -17,7 +17,9 @@ from onedomain.report.doubts import DOUBTS, Doubt, uncertainty_by_domain, uncert
 from onedomain.report.figures import Shown, figures
 from onedomain.report.headline import headline
 from onedomain.report.picture import Panel, panels
+from onedomain.report.segments import Segments, segments
 from onedomain.report.tables import Table, domain_table, training_table
+from onedomain.shown_metric import ACCURACY, ShownMetric
 
 SMALL = 64  # pixels of a side, up to which an image is shown as squares, not smoothed
 
@@ -39,9 +41,12 @@ class Section:
     holds_up: str
     knows: str
     links: Sequence[Link]
+    metric: ShownMetric
+    shaded: bool  # whether the metric is a share of right answers, to be held against that of flagged images
     accuracy: AccuracyTable
     panels: Sequence[Panel]
     galleries: Sequence[dict[str, Any]] = field(repr=False)
+    segments: Segments | None = field(repr=False)  # in the place of galleries, where pixels have labels
     several_seeds: bool
     evaluate_command: str
     figures: Sequence[Shown] = field(repr=False)
@@ -73,9 +78,12 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
         holds_up=said.holds_up,
         knows=said.knows,
         links=links,
+        metric=comparison.metric,
+        shaded=comparison.metric is ACCURACY,
         accuracy=accuracy_table(comparison),
         panels=panels(comparison),
         galleries=[_gallery(each) for each in galleries(comparison)],
+        segments=segments(comparison),
         several_seeds=any(len(each.runs) > 1 for each in comparison.contenders),
         evaluate_command=comparison.contenders[0].runs[0].evaluate_command(benchmark),
         figures=drawn,

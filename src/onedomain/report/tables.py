@@ -1,4 +1,4 @@
-"""Plain tables of the report: what was trained on what, and what the accuracies were measured on."""
+"""Plain tables of the report: what was trained on what, and what the scores were measured on."""
 
 from __future__ import annotations
 
@@ -79,4 +79,4 @@ def domain_table(comparison: Comparison, identity: str) -> Table:
         texts_after = [column.note or "as published", print_of]
         cells = [*(Cell(text, text) for text in texts), Cell(f"{column.count:,}", column.count)]
         rows.append([*cells, *(Cell(text, text) for text in texts_after)])
-    return Table(f"{identity}-domains", "What the accuracies were measured on", heads, rows)
+    return Table(f"{identity}-domains", "What the scores were measured on", heads, rows)
