@@ -107,15 +107,6 @@ class Manifest(_Strict):
     adaptation: AdaptationInfo | None = None
 
     @property
-    def title(self) -> str:
-        """The method, and what a run was adapted by: runs of one title differ by seed, draw or settings."""
-        info = self.adaptation
-        if info is None:
-            return self.method
-        adapted = f"{info.method} {info.shots} {info.target}"
-        return adapted if info.from_scratch else f"{self.method}, {adapted}"
-
-    @property
     def adaptations(self) -> tuple[AdaptationInfo, ...]:
         """The last one first; none for a run that was only trained."""
         return () if self.adaptation is None else tuple(self.adaptation.history())

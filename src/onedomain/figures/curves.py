@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import look, panels, percent, styled
-from onedomain.grouping import Group, group_runs
+from onedomain.grouping import Group, facets, group_runs
 from onedomain.methods.sdg import SDGSettings
 from onedomain.records import RunRecords
 
@@ -21,7 +21,8 @@ VARIED = {"domains": "K, domains made", "alpha": "α, weight of L_const", "beta"
 @styled
 def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """The average over unseen domains, with one deviation over seeds; the values stand side by side, not to scale."""
-    groups = [group for group in group_runs(runs) if group.method == "sdg" and group.averages(benchmark)]
+    trained = [group for group in group_runs(runs) if group.adaptation is None]
+    groups = [group for group in trained if group.method == "sdg" and group.averages(benchmark)]
     families = {name: _family(groups, name) for name in VARIED}
     families = {name: family for name, family in families.items() if len(family) > 1}
     if not families:
@@ -48,9 +49,8 @@ def _family(groups: Sequence[Group], name: str) -> list[Group]:
     """The most groups that differ in this one setting alone, by its value."""
     families: dict[str, dict[float, Group]] = {}
     for group in groups:
-        manifest = group.runs[0].manifest
-        others = {key: value for key, value in group.settings.items() if key != name}
-        key = json.dumps([others, manifest.source.fingerprint], sort_keys=True)
+        others = {key: value for key, value in facets(group.runs[0]).items() if key != name}
+        key = json.dumps(others, sort_keys=True)
         families.setdefault(key, {})[group.settings[name]] = group
     largest = max(families.values(), key=len, default={})
     return [largest[value] for value in sorted(largest)]

@@ -24,7 +24,7 @@ from onedomain.figures.style import (
     styled,
     wrapped,
 )
-from onedomain.grouping import Group, group_runs
+from onedomain.grouping import Group, adapted_to, group_runs
 from onedomain.records import RunRecords
 
 AVERAGE = "average unseen"
@@ -59,7 +59,9 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             above.append(high - mean)
         style = look(place) | {"linestyle": "none"}
         axes.errorbar(x, y, xerr=[below, above], label=group.label, elinewidth=1.0, capsize=2, **style)
-    names = [wrapped(f"{row} (source)" if unseen.get(row) is False else row, LONGEST_NAME, lines=2) for row in rows]
+    met = set().union(*(adapted_to(run) for run in runs))
+    home = [row for row in rows if unseen.get(row) is False and row not in met]
+    names = [wrapped(f"{row} (source)" if row in home else row, LONGEST_NAME, lines=2) for row in rows]
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 1.02)

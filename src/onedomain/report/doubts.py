@@ -59,14 +59,14 @@ def uncertainty_table(comparison: Comparison, identity: str) -> Table:
 def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
     rows = []
     for contender in comparison.contenders:
-        for column in [*comparison.unseen, *comparison.sources]:
+        for column in [*comparison.unseen, *comparison.adapted_to, *comparison.sources]:
             estimate = contender.accuracy(column.name)
             if estimate is None:
                 continue
             values = [_on_domain(comparison, contender, column.name, doubt) for doubt in DOUBTS]
             accuracy = Cell(f"{100 * estimate.mean:.1f}", estimate.mean)
             doubts = map(_doubt_cell, DOUBTS, values)
-            name = column.name if column.unseen else f"{column.name} (source)"
+            name = f"{column.name} (source)" if column in comparison.sources else column.name
             rows.append([Cell(contender.title, contender.title), Cell(name, name), accuracy, *doubts])
     heads = [Head("method", False), Head("domain", False), Head("accuracy"), *(Head(doubt.name) for doubt in DOUBTS)]
     return Table(f"{identity}-doubts-by-domain", "Every method on every domain", heads, rows)
