@@ -17,6 +17,17 @@ def test_printed_averages_are_the_means_of_the_printed_domains(method: str) -> N
     assert values["average"] == pytest.approx(fmean(values[domain] for domain in DOMAINS), abs=0.0051)
 
 
+@pytest.mark.parametrize("source", ["synthia-dawn", "synthia-fog", "synthia-spring"])
+@pytest.mark.parametrize("method", ["erm", "gud", "sdg", "uncertain-sdg"])
+def test_printed_averages_of_segmentation_are_the_means_of_ten_conditions(source: str, method: str) -> None:
+    values = dict(PAPER[source][method])
+    printed = values.pop("average")
+    assert len(values) == 10
+    assert printed == pytest.approx(fmean(values.values()), abs=0.0051)
+    assert paper_average(source, method, values) == printed
+    assert paper_average(source, method, ["new-york-fog", "old-town-fog"]) != printed
+
+
 def test_efficiency_repeats_the_rounded_averages_of_the_digits_table() -> None:
     for method in ("sdg", "uncertain-sdg"):
         printed = paper_value("efficiency", method, "average")

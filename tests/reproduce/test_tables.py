@@ -22,28 +22,34 @@ def test_the_digits_table_has_every_method_of_the_library_once() -> None:
 @pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
 @pytest.mark.parametrize("scale", SCALES.values(), ids=list(SCALES))
 def test_every_row_can_be_configured(table, scale) -> None:
-    benchmark = find_benchmark(table.benchmark)
+    own = table.at(scale)
+    assert own.name == scale.name
     for row in table.rows:
-        method, changes = configured(row, scale, benchmark)
+        method, changes = configured(row, own, find_benchmark(table.benchmark_of(row)))
         for name, value in row.settings.items():
             assert getattr(method.settings, name) == value
-        assert bool(changes) == bool(scale.reduced or row.settings)
+        assert bool(changes) == bool(own.reduced or row.settings)
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
 def test_columns_are_domains_of_the_benchmark(table) -> None:
-    targets = find_benchmark(table.benchmark).targets
-    for column in table.columns:
-        if isinstance(column, Score):
-            assert column.name in targets
-        if isinstance(column, Average):
-            assert set(column.over) == set(targets)
+    for benchmark in map(find_benchmark, table.benchmarks):
+        assert benchmark.metric == table.metric
+        for column in table.columns:
+            if isinstance(column, Score):
+                assert column.name in benchmark.targets
+            if isinstance(column, Average):
+                assert set(column.over) == set(benchmark.targets)
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
 def test_the_papers_rows_of_a_table_are_in_it(table) -> None:
     """Else its numbers would be looked up under a name that no row has."""
     keys = {row.key for row in table.rows}
+    if table.name == "segmentation":
+        rows = {(row.benchmark, row.key) for row in table.rows}
+        assert rows == {(name, key) for name in PAPER if name.startswith("synthia-") for key in PAPER[name]}
+        return
     of = {"digits": {key for key in PAPER["digits"] if ":" not in key}, "efficiency": set(PAPER["efficiency"])}
     variants = {"sdg", "sdg:beta=0", "sdg:alpha=0"}
     assert of.get(table.name, variants if table.name == "curves" else variants | {"sdg:meta=false"}) <= keys
@@ -57,6 +63,21 @@ def test_quick_is_a_tenth_of_the_steps_and_leaves_room_for_all_domains() -> None
     for row in TABLES["curves"].rows:
         settings = configured(row, SCALES["quick"], benchmark)[0].settings
         assert settings.warm_up + (settings.domains - 1) * settings.domain_every <= settings.steps / 2
+
+
+def test_quick_segmentation_leaves_room_for_all_domains_and_is_small() -> None:
+    table = TABLES["segmentation"]
+    quick = table.at(SCALES["quick"])
+    assert quick.network == "fcn-small"
+    settings = {
+        row.method: configured(row, quick, find_benchmark(table.benchmark_of(row)))[0].settings for row in table.rows
+    }
+    assert [settings[name].steps for name in ("erm", "gud", "sdg", "uncertain-sdg")] == [200, 200, 200, 120]
+    sdg, gud = settings["sdg"], settings["gud"]
+    assert sdg.warm_up + (sdg.domains - 1) * sdg.domain_every <= 0.6 * sdg.steps
+    assert gud.rounds * gud.round_every < gud.steps
+    assert (sdg.domain_size, gud.round_size, sdg.wae_epochs) == (60, 60, 5)
+    assert table.at(SCALES["full"]) is SCALES["full"]
 
 
 def test_curves_share_the_run_of_sdg_itself() -> None:

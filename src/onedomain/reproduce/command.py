@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ class Request:
         for option, number in (("--seeds", self.seeds), ("--jobs", self.jobs)):
             if number is not None and number < 1:
                 raise UserError(option, f"got {number}", "a whole number from 1")
+        object.__setattr__(self, "scale", self.table.at(self.scale))
         if self.folder.exists() and not self.folder.is_dir():
             raise UserError("--out", f"{self.folder} is a file", "a folder, there or not")
 
@@ -68,15 +69,15 @@ class Request:
         options = [*given.items(), *(("--use", folder) for folder in self.use)]
         return [*self.what, *(str(part) for option, value in options if value for part in (option, value))]
 
-    def plan(self, bench: Bench) -> list[PlannedRun]:
-        return plan(self.table, self.scale, self.seeds, self.folder, bench, self.use)
+    def plan(self, benches: Mapping[str, Bench]) -> list[PlannedRun]:
+        return plan(self.table, self.scale, self.seeds, self.folder, benches, self.use)
 
 
 def show_what_would_be_done(request: Request, json: bool) -> None:
     """The plan and how long it takes; nothing is written."""
-    bench = load_data(request)
-    runs = request.plan(bench)
-    given = request.table, request.scale, runs, estimate(runs, bench), request.parallel
+    benches = load_data(request)
+    runs = request.plan(benches)
+    given = request.table, request.scale, runs, estimate(runs, benches), request.parallel
     if json:
         print(json_format.dumps(plan_as_json(*given), indent=2))
     else:
@@ -85,12 +86,12 @@ def show_what_would_be_done(request: Request, json: bool) -> None:
 
 def reproduce(request: Request, json: bool) -> None:
     """Run what is not there yet, then print and keep the table of all that is."""
-    bench = load_data(request)
-    request.plan(bench)  # what is wrong with it is told before anything is written
+    benches = load_data(request)
+    request.plan(benches)  # what is wrong with it is told before anything is written
     with sole_use(request.folder) as keep_open:
-        grid = run_grid(request, request.plan(bench), bench, keep_open)
-        runs = request.plan(bench)
-        records = collect(runs, request.table.benchmark)
+        grid = run_grid(request, request.plan(benches), benches, keep_open)
+        runs = request.plan(benches)
+        records = collect(runs)
         result = tabulate(
             request.table,
             request.scale,
@@ -108,26 +109,30 @@ def reproduce(request: Request, json: bool) -> None:
         raise OnedomainError(f"{len(grid.failed)} of {len(runs)} runs failed: {names}; what they said is in {where}")
 
 
-def load_data(request: Request) -> Bench:
+def load_data(request: Request) -> dict[str, Bench]:
+    """Every benchmark of the table, by its name."""
     torch.set_num_threads(1)  # as the runs have it: a few steps may be measured
-    bench = Bench.load(find_benchmark(request.table.benchmark), data_folder(request.data))
-    for reason in bench.missing:
+    data = data_folder(request.data)
+    benches = {name: Bench.load(find_benchmark(name), data, request.scale.network) for name in request.table.benchmarks}
+    for reason in dict.fromkeys(reason for bench in benches.values() for reason in bench.missing):
         say(f"not scored: {reason}")
-    return bench
+    return benches
 
 
-def run_grid(request: Request, runs: Sequence[PlannedRun], bench: Bench, keep_open: Sequence[int]) -> Grid:
+def run_grid(
+    request: Request, runs: Sequence[PlannedRun], benches: Mapping[str, Bench], keep_open: Sequence[int]
+) -> Grid:
     """Run what is not done."""
     done = sum(run.state == "done" for run in runs)
     if done:
         say(f"{done} of {len(runs)} runs are there already")
     if done == len(runs):
         return Grid([], stopped=False)
-    expected = estimate(runs, bench)
+    expected = estimate(runs, benches)
     jobs = [
         Job(
             run.name,
-            run.command(request.table.benchmark, request.data, request.device),
+            run.command(request.data, request.device),
             request.folder / "logs" / f"{run.name}.log",
             expected.seconds[run.name],
         )
@@ -141,12 +146,14 @@ def run_grid(request: Request, runs: Sequence[PlannedRun], bench: Bench, keep_op
     return grid
 
 
-def collect(runs: Sequence[PlannedRun], benchmark: str) -> list[dict[str, Any]]:
-    """All records of the finished runs on this benchmark, and what each run was made with."""
+def collect(runs: Sequence[PlannedRun]) -> list[dict[str, Any]]:
+    """All records of the finished runs on their benchmarks, and what each run was made with."""
     records = []
-    for found in [run.records for run in runs if run.state == "done" and run.records]:
-        made_with = found.manifest.environment.model_dump(include={"python", "torch", "numpy"})
-        records += [{**row, "environment": made_with} for row in found.results if row.get("benchmark") == benchmark]
+    for run in runs:
+        if run.state == "done" and run.records:
+            made_with = run.records.manifest.environment.model_dump(include={"python", "torch", "numpy"})
+            rows = [row for row in run.records.results if row.get("benchmark") == run.benchmark.name]
+            records += [{**row, "environment": made_with} for row in rows]
     return records
 
 

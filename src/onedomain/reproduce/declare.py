@@ -28,6 +28,10 @@ class RunScores:
         return None if record is None else float(record["value"])
 
     @property
+    def benchmark(self) -> str:
+        return str(self.any_record["benchmark"])
+
+    @property
     def any_record(self) -> Mapping[str, Any]:
         """One of them, for what all of them say alike, such as `train_seconds`."""
         return next(iter(next(iter(self.records.values())).values()))
@@ -46,20 +50,28 @@ class Row:
     method: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     section: str = ""
+    benchmark: str | None = None  # in a table of several; None: the table's
 
     @property
     def key(self) -> str:
-        """Under which the paper's numbers are found; rows of one key are one run."""
+        """Under which the paper's numbers are found."""
         return variant(self.method, self.settings)
 
     @property
     def name(self) -> str:
-        """As a folder is called.
+        """As a folder is called; rows of one name are one run.
 
         >>> Row("SDG without L_relax", "sdg", {"beta": 0.0}).name
         'sdg-beta-0'
+        >>> Row("ERM", "erm", benchmark="synthia-fog").name
+        'synthia-fog-erm'
         """
-        return self.key.replace(":", "-").replace("=", "-").replace(",", "-")
+        plain = self.key.replace(":", "-").replace("=", "-").replace(",", "-")
+        return f"{self.benchmark}-{plain}" if self.benchmark else plain
+
+    def printed_in(self, table: str) -> str:
+        """Where `paper.py` has its numbers: a table of several benchmarks has them under each of these."""
+        return self.benchmark or table
 
 
 class Column(Protocol):
@@ -96,7 +108,7 @@ class Score:
         return None if value is None else 100 * value
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_value(table, row.key, self.name)
+        return paper_value(row.printed_in(table), row.key, self.name)
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,7 @@ class Average:
         return 100 * fmean(known) if known else None
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_average(table, row.key, self.domains(scored))
+        return paper_average(row.printed_in(table), row.key, self.domains(scored))
 
     def domains(self, scored: Sequence[str]) -> list[str]:
         return [domain for domain in self.over if domain in scored]
@@ -137,7 +149,7 @@ class Fact:
         return None if value is None else value / self.divisor
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_value(table, row.key, self.name)
+        return paper_value(row.printed_in(table), row.key, self.name)
 
 
 @dataclass(frozen=True)
@@ -146,11 +158,24 @@ class Table:
 
     name: str
     title: str
-    benchmark: str
+    benchmark: str  # of the rows that name no other
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
     metric: str = "accuracy"
     notes: tuple[str, ...] = ()
+    scales: tuple[Scale, ...] = ()  # its own, in the place of the common ones of the same name
+
+    def benchmark_of(self, row: Row) -> str:
+        return row.benchmark or self.benchmark
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Those of its rows, each once, in their order."""
+        return tuple(dict.fromkeys(map(self.benchmark_of, self.rows)))
+
+    def at(self, scale: Scale) -> Scale:
+        """The scale of this name as the table has it."""
+        return next((own for own in self.scales if own.name == scale.name), scale)
 
 
 @dataclass(frozen=True)
@@ -160,6 +185,7 @@ class Scale:
     name: str
     share: float = 1.0
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    network: str | None = None  # in the place of the benchmark's
     note: str = ""  # what is reduced; empty for the whole protocol
 
     @property

@@ -184,6 +184,7 @@ def as_csv(result: Result) -> str:
             "scale": result.scale.name,
             "protocol": "reduced" if result.scale.reduced else "whole",
             "section": row.row.section,
+            "benchmark": result.table.benchmark_of(row.row),
             "row": row.row.label,
             "method": row.row.key,
             "column": column.name,
@@ -220,7 +221,7 @@ def as_json(result: Result) -> dict[str, Any]:
     return {
         "table": result.table.name,
         "title": result.table.title,
-        "benchmark": result.table.benchmark,
+        "benchmarks": list(result.table.benchmarks),
         "metric": result.table.metric,
         "scale": result.scale.name,
         "reduced": result.scale.reduced,
@@ -232,6 +233,7 @@ def as_json(result: Result) -> dict[str, Any]:
             {
                 "label": row.row.label,
                 "section": row.row.section,
+                "benchmark": result.table.benchmark_of(row.row),
                 "method": row.row.method,
                 "settings": dict(row.row.settings),
                 "steps": row.steps,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,8 +31,12 @@ class Bench:
     missing: tuple[str, ...]  # why the others are not scored, a line each
 
     @classmethod
-    def load(cls, benchmark: Benchmark, data: Path) -> Bench:
-        """Everything that the runs will read: what is wrong with it is told before anything is started."""
+    def load(cls, benchmark: Benchmark, data: Path, network: str | None = None) -> Bench:
+        """Everything that the runs will read: what is wrong with it is told before anything is started.
+
+        A `network` takes the place of the benchmark's.
+        """
+        benchmark = replace(benchmark, network=network or benchmark.network)
         source = benchmark.train(data)
         benchmark.calibration(data)
         scored, missing = benchmark.load_for_scoring(data)
@@ -49,6 +53,7 @@ class PlannedRun:
     folder: Path
     state: State
     changes: Mapping[str, Any]  # what differs from the benchmark's settings
+    benchmark: Benchmark
     records: RunRecords | None = None
 
     @property
@@ -59,15 +64,17 @@ class PlannedRun:
     def steps_done(self) -> int:
         return max((row["step"] for row in self.records.metrics), default=0) if self.records else 0
 
-    def command(self, benchmark: str, data: str | None, device: str | None) -> tuple[str, ...]:
+    def command(self, data: str | None, device: str | None) -> tuple[str, ...]:
         """What brings the run to its end from where it is."""
+        benchmark = self.benchmark.name
         where = [*(["--data", data] if data else []), *(["--device", device] if device else []), "--threads", "1"]
         start = [sys.executable, "-m", "onedomain"]
         if self.state == "to score":
             return (*start, "evaluate", str(self.folder), "--benchmark", benchmark, *where)
         changes = [part for key, value in self.changes.items() for part in ("--set", f"{key}={setting_text(value)}")]
-        what = ["--benchmark", benchmark, "--method", self.row.method, "--seed", str(self.seed), *changes]
-        return (*start, "train", "--resume", "--out", str(self.folder), *what, *where)
+        what = ["--benchmark", benchmark, "--method", self.row.method, "--seed", str(self.seed)]
+        network = ["--network", self.benchmark.network]
+        return (*start, "train", "--resume", "--out", str(self.folder), *what, *network, *changes, *where)
 
 
 def configured(row: Row, scale: Scale, benchmark: Benchmark) -> tuple[Method, dict[str, Any]]:
@@ -81,13 +88,19 @@ def configured(row: Row, scale: Scale, benchmark: Benchmark) -> tuple[Method, di
 
 
 def plan(
-    table: Table, scale: Scale, seeds: int, out: Path, bench: Bench, elsewhere: Sequence[str] = ()
+    table: Table,
+    scale: Scale,
+    seeds: int,
+    out: Path,
+    benches: Mapping[str, Bench],
+    elsewhere: Sequence[str] = (),
 ) -> list[PlannedRun]:
     """The runs of a table, seed by seed; finished ones with the same settings may lie `elsewhere`."""
     others = [read_run(folder, unfinished=True) for folder in _run_folders(elsewhere)]
     runs = []
     for seed in range(seeds):
-        for row in {row.key: row for row in table.rows}.values():
+        for row in {row.name: row for row in table.rows}.values():
+            bench = benches[table.benchmark_of(row)]
             method, changes = configured(row, scale, bench.benchmark)
             folder = out / f"{row.name}-{seed}"
             if (folder / MANIFEST).exists():
@@ -97,12 +110,13 @@ def plan(
                 same = (run for run in others if difference(run.manifest, method, seed, bench) is None)
                 found = next((run for run in same if _state(run, bench) == "done"), None)
             if found is None:
-                runs.append(PlannedRun(row, seed, method, folder, "new", changes))
+                runs.append(PlannedRun(row, seed, method, folder, "new", changes, bench.benchmark))
                 continue
             differs = difference(found.manifest, method, seed, bench)
             if differs:
                 raise UserError(str(folder), differs, "another --out, or remove that folder")
-            runs.append(PlannedRun(row, seed, method, found.folder, _state(found, bench), changes, found))
+            state = _state(found, bench)
+            runs.append(PlannedRun(row, seed, method, found.folder, state, changes, bench.benchmark, found))
     return runs
 
 
@@ -114,6 +128,8 @@ def difference(manifest: Manifest, method: Method, seed: int, bench: Bench) -> s
         ("method", manifest.method, method.name),
         ("seed", manifest.seed, seed),
         ("benchmark", manifest.benchmark, bench.benchmark.name),
+        # One of the user's own has no name, and is the user's to answer for.
+        ("network", manifest.network.name or bench.benchmark.network, bench.benchmark.network),
         ("source data", manifest.source.fingerprint, bench.source.fingerprint),
     ]
     if manifest.method == method.name:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from onedomain.benchmarks import Benchmark, find_benchmark
+from onedomain.benchmarks import find_benchmark
 from onedomain.errors import UserError
 from onedomain.methods import method_class, method_names
 from onedomain.reproduce.declare import Average, Row, RunScores, Scale, Table
@@ -98,26 +98,33 @@ def tabulate(
     command: str,
 ) -> Result:
     """The table of these records; those of other methods, settings or seeds are left out. No `seeds`: all there are."""
-    benchmark = find_benchmark(table.benchmark)
-    wanted = {row.key: configured(row, scale, benchmark)[0].settings for row in table.rows}
-    by_row: dict[str, list[RunScores]] = {row.key: [] for row in table.rows}
-    for run in group(records, table.benchmark):
-        settings = _settings(run)
-        for row in {row.key: row for row in table.rows}.values():
-            if run.method == row.method and settings == wanted[row.key] and (seeds is None or run.seed in seeds):
-                by_row[row.key].append(run)
+    benchmarks = {name: find_benchmark(name) for name in table.benchmarks}
+    wanted = {row.name: configured(row, scale, benchmarks[table.benchmark_of(row)])[0].settings for row in table.rows}
+    by_row: dict[str, list[RunScores]] = {row.name: [] for row in table.rows}
+    for name in benchmarks:
+        rows_of = {row.name: row for row in table.rows if table.benchmark_of(row) == name}
+        for run in group(records, name):
+            settings = _settings(run)
+            for row in rows_of.values():
+                if run.method == row.method and settings == wanted[row.name] and (seeds is None or run.seed in seeds):
+                    by_row[row.name].append(run)
     used = [run for runs in by_row.values() for run in runs]
     _refuse_other_data(used)
-    scored = [name for name in benchmark.targets if all(name in run.domains for run in used)]
+    targets = list(dict.fromkeys(target for benchmark in benchmarks.values() for target in benchmark.targets))
+    scored = [
+        target
+        for target in targets
+        if all(target in run.domains for run in used if target in benchmarks[run.benchmark].targets)
+    ]
     asked = tuple(seeds) if seeds is not None else tuple(sorted({run.seed for run in used}))
     rows = []
     for row in table.rows:
-        runs = sorted(by_row[row.key], key=lambda run: run.seed)
+        runs = sorted(by_row[row.name], key=lambda run: run.seed)
         minutes = cell([run.fact("train_seconds") for run in runs], None).mean
         rows.append(
             ResultRow(
                 row=row,
-                steps=wanted[row.key].steps,
+                steps=wanted[row.name].steps,
                 seeds=tuple(run.seed for run in runs),
                 minutes=None if minutes is None else minutes / 60,
                 cells={
@@ -134,7 +141,7 @@ def tabulate(
         scale=scale,
         seeds=asked,
         rows=tuple(rows),
-        notes=tuple(_notes(table, scale, benchmark, used, scored)),
+        notes=tuple(_notes(table, scale, targets, used, scored)),
         data=tuple(_data(used)),
         versions=_versions(used),
         command=command,
@@ -164,13 +171,13 @@ def _settings(run: RunScores) -> Any:
 
 
 def _refuse_other_data(runs: Sequence[RunScores]) -> None:
-    """Scores on different images, or of different training images, are not for one table."""
-    seen: dict[str, Any] = {}
+    """Scores on different images, or of different training images, are not for one benchmark of a table."""
+    seen: dict[tuple[str, str], Any] = {}
     for run in runs:
         for domain, metrics in run.records.items():
             record = next(iter(metrics.values()))
             for what, images in ((f"scored on {domain}", record["data"]), ("trained", record.get("source"))):
-                if seen.setdefault(what, images) != images:
+                if seen.setdefault((run.benchmark, what), images) != images:
                     given = f"the runs were not {what} with the same images ({run.method}, seed {run.seed}, and others)"
                     raise UserError("records", given, "runs with one copy of the data")
 
@@ -200,12 +207,12 @@ def _versions(runs: Sequence[RunScores]) -> dict[str, str]:
 
 
 def _notes(
-    table: Table, scale: Scale, benchmark: Benchmark, runs: Sequence[RunScores], scored: Sequence[str]
+    table: Table, scale: Scale, targets: Sequence[str], runs: Sequence[RunScores], scored: Sequence[str]
 ) -> Iterable[str]:
     if scale.reduced:
         yield f"Reduced protocol: {scale.note}. The paper's numbers are of its whole protocol."
     titles = {column.name: column.title for column in table.columns}
-    absent = [name for name in benchmark.targets if name not in scored]
+    absent = [name for name in targets if name not in scored]
     for name in absent:
         by_some = any(name in run.domains for run in runs)
         yield f"{titles.get(name, name)}: not scored{' by every run' if by_some else ''}, for want of data."
@@ -213,7 +220,7 @@ def _notes(
         names = [titles.get(name, name) for name in scored]
         yield f"The averages, the paper's too, are over {', '.join(names)}."
     for each in _data(runs):
-        if each["note"] and each["domain"] in benchmark.targets:
+        if each["note"] and each["domain"] in targets:
             yield f"{titles.get(each['domain'], each['domain'])}: {each['note']}."
     if len({run.seed for run in runs}) > 1:
         yield "Numbers after ± are sample standard deviations over seeds."

@@ -63,14 +63,16 @@ def plan_as_json(
 ) -> dict[str, Any]:
     return {
         "table": table.name,
-        "benchmark": table.benchmark,
+        "benchmarks": list(table.benchmarks),
         "scale": scale.name,
         "reduced": scale.reduced,
         "jobs": jobs,
         "runs": [
             {
                 "run": run.name,
+                "benchmark": run.benchmark.name,
                 "method": run.row.method,
+                "network": run.benchmark.network,
                 "settings": run.method.settings.model_dump(mode="json"),
                 "seed": run.seed,
                 "folder": str(run.folder),
