@@ -97,43 +97,61 @@ def adapted_to(run: RunRecords) -> set[str]:
 
 def method_title(method: str) -> str:
     """As the paper's tables spell it; a method that is in none of them is called by its name."""
-    rows = (row for table in TABLES.values() for row in table.rows)
-    return next((row.label for row in rows if row.key == method), method)
+    rows = [row for table in TABLES.values() for row in table.rows]
+    titles = {row.adaptation.method: row.label for row in rows if row.adaptation}
+    return {**titles, **{row.key: row.label for row in reversed(rows)}}.get(method, method)
 
 
 def run_title(run: RunRecords) -> str:
     """The method, and what it was adapted to, in that order: runs of one title differ by settings, seed or draw."""
     manifest = run.manifest
-    parts = [method_title(manifest.method)]
+    parts = [_trained_title(run)]
     for info in reversed(manifest.adaptations):
-        if info.from_scratch:  # a method of training may have the same name
-            parts[0] += " from scratch"
-        how = "" if info.from_scratch or info.method == USUAL_ADAPTATION else f"{info.method} "
+        how = f"{_how(info)} " if _how(info) else ""
         unit = "image" if manifest.source.dense else "shot"
         parts.append(f"{how}{info.shots} {unit}{'' if info.shots == 1 else 's'} of {info.target}")
     return ", ".join(parts)
 
 
+def adapting_title(run: RunRecords) -> str:
+    """Of an adapted run: what was adapted and how, not to what."""
+    return ", ".join(filter(None, [_trained_title(run), *map(_how, reversed(run.manifest.adaptations))]))
+
+
+def _trained_title(run: RunRecords) -> str:
+    scratch = any(info.from_scratch for info in run.manifest.adaptations)  # a method of training may have its name
+    return f"{method_title(run.manifest.method)}{' from scratch' if scratch else ''}"
+
+
+def _how(info: AdaptationInfo) -> str:
+    return "" if info.from_scratch or info.method == USUAL_ADAPTATION else info.method
+
+
 def labels(runs: Sequence[RunRecords]) -> list[str]:
     """Of runs of different groups: the title of each, with what tells it apart if there are several of that title."""
-    described, titles = [facets(run) for run in runs], [run_title(run) for run in runs]
+    titles = [run_title(run) for run in runs]
     found = []
-    for run, own, title in zip(runs, described, titles, strict=True):
-        rivals = [other for other, its in zip(described, titles, strict=True) if its == title]
-        usual = _usual_facets(run)
-        telling = [
-            name
-            for name in own
-            if any(rival.get(name) != own[name] for rival in rivals) and (name not in usual or usual[name] != own[name])
-        ]
-        if len(telling) > MOST_NAMED:
-            found.append(f"{title} ({_folder_name(run, runs)})")
-        else:
-            found.append(", ".join([title, *(_words(name, own[name], run) for name in telling)]))
+    for run, title in zip(runs, titles, strict=True):
+        rivals = [other for other, its in zip(runs, titles, strict=True) if its == title]
+        words = telling(run, rivals)
+        many = len(words) > MOST_NAMED
+        found.append(f"{title} ({_folder_name(run, runs)})" if many else ", ".join([title, *words]))
     often = Counter(found)
     return [
         label if often[label] == 1 else f"{label} ({_folder_name(run, runs)})"
         for label, run in zip(found, runs, strict=True)
+    ]
+
+
+def telling(run: RunRecords, rivals: Sequence[RunRecords], without: Sequence[str] = ()) -> list[str]:
+    """What tells a run from its rivals, in words: facets in which they differ, unless its own is the usual one."""
+    own, usual, others = facets(run), _usual_facets(run), [facets(rival) for rival in rivals]
+    return [
+        _words(name, own[name], run)
+        for name in own
+        if name not in without
+        and any(other.get(name) != own[name] for other in others)
+        and (name not in usual or usual[name] != own[name])
     ]
 
 

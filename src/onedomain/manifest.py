@@ -82,6 +82,11 @@ class AdaptationInfo(_Strict):
     images: tuple[str, ...]
     before: AdaptationInfo | None = None
 
+    def in_short(self) -> dict[str, Any]:
+        """For a record: without the images, of which there may be many, and without the parent's own."""
+        told = self.model_dump(mode="json", exclude={"images", "before"})
+        return told | {"drawn": len(self.images), "adapted_before": self.before is not None}
+
     def history(self) -> Iterator[AdaptationInfo]:
         """This adaptation, and those that the parent had been through."""
         yield self
