@@ -234,7 +234,7 @@ class Run:
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         }
         if self.manifest.adaptation is not None:
-            common["adaptation"] = self.manifest.adaptation.model_dump(mode="json", exclude={"images", "before"})
+            common["adaptation"] = self.manifest.adaptation.in_short()
         rows = []
         for name, scores in evaluation.scores.items():
             for metric in SCORED:

@@ -14,7 +14,7 @@ def records(
     table: Table, scale: Scale, row: Row, seed: int, accuracies: Mapping[str, float], **changes: Any
 ) -> list[dict[str, Any]]:
     """The records of one run: the table's metric and another one of each domain, and one of a made domain."""
-    benchmark = table.benchmark_of(row)
+    benchmark = row.benchmark or table.benchmarks[0]
     method, _ = configured(row, scale, find_benchmark(benchmark))
     common = {
         "onedomain": "0.1.0",

@@ -9,9 +9,9 @@ from statistics import fmean, stdev
 
 from matplotlib.figure import Figure
 
-from onedomain.figures.ingredients import Missing, averages
+from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import look, panels, percent, styled
-from onedomain.grouping import Group, group_runs
+from onedomain.grouping import Group, facets, group_runs
 from onedomain.methods.sdg import SDGSettings
 from onedomain.records import RunRecords
 from onedomain.shown_metric import shown_metric
@@ -23,7 +23,8 @@ VARIED = {"domains": "K, domains made", "alpha": "α, weight of L_const", "beta"
 def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """The average over unseen domains, with one deviation over seeds; the values stand side by side, not to scale."""
     metric = shown_metric(runs, benchmark)
-    groups = [group for group in group_runs(runs) if group.method == "sdg" and averages(group, benchmark, metric.name)]
+    sdg = [group for group in group_runs(runs) if group.method == "sdg" and group.adaptation is None]
+    groups = [group for group in sdg if group.averages(benchmark, metric.name)]
     families = {name: _family(groups, name) for name in VARIED}
     families = {name: family for name, family in families.items() if len(family) > 1}
     if not families:
@@ -31,7 +32,7 @@ def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     figure, shown = panels(len(families), height=2.1, columns=2 if len(families) > 1 else 1, sharey=True)
     for place, (name, family) in enumerate(families.items()):
         axes = shown[place]
-        values = [averages(group, benchmark, metric.name) for group in family]
+        values = [group.averages(benchmark, metric.name) for group in family]
         deviations = [stdev(each) if len(each) > 1 else math.nan for each in values]
         settings = [group.settings[name] for group in family]
         axes.errorbar(range(len(family)), [fmean(each) for each in values], yerr=deviations, capsize=3, **look(place))
@@ -50,9 +51,8 @@ def _family(groups: Sequence[Group], name: str) -> list[Group]:
     """The most groups that differ in this one setting alone, by its value."""
     families: dict[str, dict[float, Group]] = {}
     for group in groups:
-        manifest = group.runs[0].manifest
-        others = {key: value for key, value in group.settings.items() if key != name}
-        key = json.dumps([others, manifest.source.fingerprint], sort_keys=True)
+        others = {key: value for key, value in facets(group.runs[0]).items() if key != name}
+        key = json.dumps(others, sort_keys=True)
         families.setdefault(key, {})[group.settings[name]] = group
     largest = max(families.values(), key=len, default={})
     return [largest[value] for value in sorted(largest)]

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Affine2D, Bbox
 from scipy.stats import spearmanr
 
-from onedomain.figures.ingredients import Missing, averages, values_by_domain
+from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import (
     LONGEST_NAME,
     SOURCE,
@@ -24,7 +24,7 @@ from onedomain.figures.style import (
     styled,
     wrapped,
 )
-from onedomain.grouping import Group, group_runs
+from onedomain.grouping import Group, adapted_to, group_runs
 from onedomain.records import RunRecords
 from onedomain.shown_metric import shown_metric
 
@@ -47,8 +47,8 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     height = max(0.3, 0.13 * len(groups) + 0.12)
     figure, (axes,) = panels(1, height=height * len(rows), extra=0.5 + legend_height([g.label for g in groups]))
     for place, group in enumerate(groups):
-        by_domain = values_by_domain(group, benchmark, metric.name)
-        found = {**by_domain, AVERAGE: averages(group, benchmark, metric.name)}
+        averages = group.averages(benchmark, metric.name)
+        found = {**group.values(benchmark, metric.name), AVERAGE: averages}
         offset = (place - (len(groups) - 1) / 2) * min(0.2, 0.8 / len(groups))
         x, y, below, above = [], [], [], []
         for row, domain in enumerate(rows):
@@ -62,7 +62,9 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             above.append(high - mean)
         style = look(place) | {"linestyle": "none"}
         axes.errorbar(x, y, xerr=[below, above], label=group.label, elinewidth=1.0, capsize=2, **style)
-    names = [wrapped(f"{row} (source)" if unseen.get(row) is False else row, LONGEST_NAME, lines=2) for row in rows]
+    met = set().union(*(adapted_to(run) for run in runs))
+    home = [row for row in rows if unseen.get(row) is False and row not in met]
+    names = [wrapped(f"{row} (source)" if row in home else row, LONGEST_NAME, lines=2) for row in rows]
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 1.02)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onedomain.arrays import FloatArray
-from onedomain.grouping import Group
+from onedomain.grouping import Group, adapted_to
 from onedomain.outcomes import Outcome
 from onedomain.records import RunRecords
 
@@ -37,27 +37,6 @@ class Panel:
         return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def values_by_domain(group: Group, benchmark: str, metric: str) -> dict[str, list[float]]:
-    """A metric of every run, by domain, in the order of scoring."""
-    found: dict[str, list[float]] = {}
-    for run in group.runs:
-        for domain, metrics in run.scores(benchmark).items():
-            if metric in metrics:
-                found.setdefault(domain, []).append(metrics[metric]["value"])
-    return found
-
-
-def averages(group: Group, benchmark: str, metric: str) -> list[float]:
-    """The mean of a metric over the unseen domains, of every run."""
-    means = []
-    for run in group.runs:
-        rows = [metrics[metric] for metrics in run.scores(benchmark).values() if metric in metrics]
-        values = [row["value"] for row in rows if row["unseen"]]
-        if values:
-            means.append(sum(values) / len(values))
-    return means
-
-
 def domain_panels(runs: Sequence[RunRecords], benchmark: str) -> list[Panel]:
     """A panel for each domain that was answered, the source first; if they are many, one for all unseen ones."""
     source, unseen = _answered(runs, benchmark)
@@ -74,11 +53,13 @@ def whole_panels(runs: Sequence[RunRecords], benchmark: str) -> list[Panel]:
 
 
 def _answered(runs: Sequence[RunRecords], benchmark: str) -> tuple[list[str], list[str]]:
-    """The seen and the unseen domains of which answers were kept."""
+    """The source, and the other domains, of which answers were kept."""
     unseen: dict[str, bool] = {}
     for run in runs:
         for domain, outcome in run.outcomes(benchmark).items():
             unseen[domain] = unseen.get(domain, False) or outcome.unseen
     if not unseen:
         raise Missing(f"no answers were kept; score the runs again: {runs[0].evaluate_command(benchmark)}")
-    return [domain for domain in unseen if not unseen[domain]], [domain for domain in unseen if unseen[domain]]
+    met = set().union(*(adapted_to(run) for run in runs))
+    source = [domain for domain in unseen if not unseen[domain] and domain not in met]
+    return source, [domain for domain in unseen if domain not in source]

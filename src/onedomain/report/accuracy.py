@@ -52,7 +52,7 @@ def accuracy_table(comparison: Comparison) -> AccuracyTable:
     count = len(comparison.compared)
     left_out = len(comparison.unseen) - count
     over = f"of {count} unseen" if not left_out else f"of the {count} comparable"
-    shown = [*comparison.unseen, *comparison.sources]
+    shown = [*comparison.unseen, *comparison.adapted_to, *comparison.sources]
     columns = [AccuracyHead("average", over, average=True)]
     columns += [AccuracyHead(each.name, _column_note(each), home=not each.unseen) for each in shown]
     rows = []
@@ -65,15 +65,15 @@ def accuracy_table(comparison: Comparison) -> AccuracyTable:
 
 
 def _column_note(column: Column) -> str:
-    parts = [] if column.unseen else ["the source"]
+    parts = [] if column.unseen else ["adapted to" if column.adapted_to else "the source"]
     parts += [column.note] if column.note and column.unseen else []
     parts += [] if column.same_images else ["different images"]
     return " · ".join([*parts, f"{column.count:,}"])
 
 
 def _row_note(contender: Contender) -> str:
-    seeds = contender.seeds
-    which = f"seed\u00a0{seeds[0]}" if len(seeds) == 1 else f"{len(seeds)}\u00a0seeds"
+    seeds, unit = contender.seeds, contender.repeated
+    which = f"{unit}\u00a0{seeds[0]}" if len(seeds) == 1 else f"{len(seeds)}\u00a0{unit}s"
     of = f"of {contender.reduced['steps'][1]:,} " if "steps" in contender.reduced else ""
     return f"{contender.steps:,} {of}steps · {which}"
 
@@ -125,6 +125,7 @@ def _legend(comparison: Comparison, rows: Sequence[AccuracyRow]) -> str:
     counts = [len(each.runs) for each in comparison.contenders]
     by = "" if comparison.metric is ACCURACY else ", by a bootstrap: too narrow where they are frames of one video"
     parts += [f"small: 95% interval over images{by}"] if min(counts) == 1 else []
-    parts += ["± standard deviation over seeds"] if max(counts) > 1 else []
+    units = sorted({f"{each.repeated}s" for each in comparison.contenders if len(each.runs) > 1}, reverse=True)
+    parts += [f"± standard deviation over {' or '.join(units)}"] if units else []
     parts += ["paper: as published"] if any(cell.paper for cell in cells) else []
     return f"{'; '.join(parts)}. {seeds_of(comparison.contenders).capitalize()}."

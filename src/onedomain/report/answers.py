@@ -61,7 +61,7 @@ class Card:
 @dataclass(frozen=True)
 class Gallery:
     domain: str
-    unseen: bool
+    role: str
     note: str
     cards: tuple[Card, ...]
 
@@ -140,7 +140,7 @@ def galleries(comparison: Comparison) -> list[Gallery]:
         # Runs that were scored on other images than the first cannot stand beside it.
         same = [(each, outcome) for each, outcome in answered if outcome.fingerprint == answered[0][1].fingerprint]
         if same:
-            found.append(Gallery(column.name, column.unseen, column.note, _cards(same)))
+            found.append(Gallery(column.name, column.role, column.note, _cards(same)))
     return found
 
 

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from onedomain.errors import UserError
+from onedomain.grouping import adapted_to
 from onedomain.records import RunRecords
 from onedomain.report.contenders import Contender, contenders_of, trained_for
 from onedomain.report.estimates import Estimate, average, too_close, variance_of_images
@@ -30,7 +31,14 @@ class Column:
     note: str
     fingerprint: str
     same_images: bool
+    adapted_to: bool  # by some of the runs: a few of its images were learned
     in_all: bool  # whether every run was scored on it
+
+    @property
+    def role(self) -> str:
+        if self.unseen:
+            return "unseen"
+        return "adapted to" if self.adapted_to else "the source, held out"
 
     @property
     def compared(self) -> bool:
@@ -40,7 +48,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All methods that were scored on one benchmark; `contenders` with the best average over unseen domains first."""
+    """All methods that were scored on one benchmark; `contenders` with the best average over unseen domains first.
+
+    Those that were adapted to one of these domains come last.
+    """
 
     benchmark: str
     columns: tuple[Column, ...]
@@ -53,7 +64,17 @@ class Comparison:
 
     @property
     def sources(self) -> list[Column]:
-        return [column for column in self.columns if not column.unseen]
+        return [column for column in self.columns if not (column.unseen or column.adapted_to)]
+
+    @property
+    def adapted_to(self) -> list[Column]:
+        """Targets that none of the runs met without having learned some images of them."""
+        return [column for column in self.columns if column.adapted_to and not column.unseen]
+
+    @property
+    def rivals(self) -> list[Contender]:
+        """Those to whom all domains of the average are unseen: others are not to be ranked with them."""
+        return [each for each in self.contenders if not each.adapted_to.intersection(self.compared)]
 
     @cached_property
     def compared(self) -> list[str]:
@@ -89,10 +110,16 @@ class Comparison:
         return fmean(known) if known and len(known) == len(values) else None
 
     def mark(self, contender: Contender, domain: str | None) -> str:
-        """In its column (None: the average) `best`, `close` if chance may explain that it is not, or nothing."""
-        if len(self.contenders) == 1 or any(each.name == domain and not each.same_images for each in self.columns):
+        """In its column (None: the average) `best`, `close` if chance may explain that it is not, or nothing.
+
+        Only those are compared to whom the domain is as new: runs that were adapted to it have no mark.
+        """
+        alike = self.rivals if domain is None else [each for each in self.contenders if domain not in each.adapted_to]
+        if contender not in alike:
             return ""
-        scored = [self.average(each) if domain is None else self.estimate(each, domain) for each in self.contenders]
+        if len(alike) == 1 or any(each.name == domain and not each.same_images for each in self.columns):
+            return ""
+        scored = [self.average(each) if domain is None else self.estimate(each, domain) for each in alike]
         own = self.average(contender) if domain is None else self.estimate(contender, domain)
         if own is None:
             return ""
@@ -103,6 +130,8 @@ class Comparison:
 
     def paper(self, contender: Contender, domain: str | None) -> float | None:
         """The paper's accuracy or mIoU (None: its average over the same domains) in %; None where it says nothing."""
+        if contender.adapted_to or contender.other_network:
+            return None
         if not all(trained_for(run, self.benchmark) for run in contender.runs):
             return None
         name = variant(contender.method, contender.changed)
@@ -120,9 +149,9 @@ def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
             refuse_old_records(run, benchmark, needed)
     comparison = Comparison(benchmark, _columns(chosen, benchmark), tuple(contenders_of(chosen, benchmark)), metric)
 
-    def rank(contender: Contender) -> float:
+    def rank(contender: Contender) -> tuple[bool, float]:
         estimate = comparison.average(contender)
-        return -1.0 if estimate is None else estimate.mean
+        return contender in comparison.rivals, -1.0 if estimate is None else estimate.mean
 
     return replace(comparison, contenders=tuple(sorted(comparison.contenders, key=rank, reverse=True)))
 
@@ -138,18 +167,23 @@ def refuse_old_records(run: RunRecords, benchmark: str, metric: str = ACCURACY.n
 
 def _columns(runs: Sequence[RunRecords], benchmark: str) -> tuple[Column, ...]:
     found: dict[str, list[Mapping[str, Any]]] = {}
+    new: dict[str, list[bool]] = {}  # of the runs that were not adapted to it: whether it was unseen
     for run in runs:
         for domain, metrics in run.scores(benchmark).items():
             found.setdefault(domain, []).append(metrics["accuracy"])
+            new.setdefault(domain, [])
+            if domain not in adapted_to(run):
+                new[domain].append(metrics["accuracy"]["unseen"])
     return tuple(
         Column(
             name=domain,
-            unseen=all(row["unseen"] for row in rows),
+            unseen=bool(new[domain]) and all(new[domain]),
             split=rows[0]["split"],
             count=rows[0]["count"],
             note=rows[0]["note"],
             fingerprint=rows[0]["data"],
             same_images=len({row["data"] for row in rows}) == 1,
+            adapted_to=len(new[domain]) < len(rows),
             in_all=len(rows) == len(runs),
         )
         for domain, rows in found.items()

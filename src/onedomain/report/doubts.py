@@ -60,14 +60,14 @@ def uncertainty_table(comparison: Comparison, identity: str) -> Table:
 def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
     rows = []
     for contender in comparison.contenders:
-        for column in [*comparison.unseen, *comparison.sources]:
+        for column in [*comparison.unseen, *comparison.adapted_to, *comparison.sources]:
             estimate = comparison.estimate(contender, column.name)
             if estimate is None:
                 continue
             values = [_on_domain(comparison, contender, column.name, doubt) for doubt in DOUBTS]
             score = Cell(f"{100 * estimate.mean:.1f}", estimate.mean)
             doubts = map(_doubt_cell, DOUBTS, values)
-            name = column.name if column.unseen else f"{column.name} (source)"
+            name = f"{column.name} (source)" if column in comparison.sources else column.name
             rows.append([Cell(contender.title, contender.title), Cell(name, name), score, *doubts])
     heads = [Head("method", False), Head("domain", False), Head(comparison.metric.title)]
     heads += [Head(doubt.name) for doubt in DOUBTS]

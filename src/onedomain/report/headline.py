@@ -21,7 +21,9 @@ class Headline:
 
 
 def headline(comparison: Comparison) -> Headline:
-    best = comparison.contenders[0]
+    if not comparison.rivals or (comparison.adapted_to and not comparison.compared):
+        return Headline(_adapted(comparison), "")
+    best = comparison.rivals[0]
     average = comparison.average(best)
     if average is None:
         domains = "were scored on no unseen domain" if not comparison.unseen else "share no unseen domain"
@@ -30,7 +32,7 @@ def headline(comparison: Comparison) -> Headline:
 
 
 def _holds_up(comparison: Comparison, best: Contender, average: Estimate) -> str:
-    ranked = [(each, estimate) for each in comparison.contenders if (estimate := comparison.average(each)) is not None]
+    ranked = [(each, estimate) for each in comparison.rivals if (estimate := comparison.average(each)) is not None]
     domains = comparison.compared
     where = domains[0] if len(domains) == 1 else f"{len(domains)} unseen domains"
     over = "" if len(domains) == 1 else " on average"
@@ -49,6 +51,18 @@ def _holds_up(comparison: Comparison, best: Contender, average: Estimate) -> str
     lead = f"{shown(average.mean)}{over}, {points(average.mean - beside.mean)} above {reference.title}"
     remark = f"; {listed(near)} {'is' if len(near) == 1 else 'are'} too close to tell apart" if near else ""
     return f"{who} holds up best on {where}: {lead}{remark}."
+
+
+def _adapted(comparison: Comparison) -> str:
+    """Where none of the runs met a domain unprepared: the best of those that were adapted to it."""
+    found = [
+        (estimate.mean, contender.title, domain)
+        for contender in comparison.contenders
+        for domain in sorted(contender.adapted_to)
+        if (estimate := comparison.estimate(contender, domain)) is not None
+    ]
+    mean, title, domain = max(found)
+    return f"{title}: {comparison.metric.share(mean)} on {domain} after adapting to it."
 
 
 def _at_home(comparison: Comparison, contender: Contender) -> str:
@@ -123,11 +137,13 @@ def _of_answers(comparison: Comparison, best: Contender) -> str:
 def seeds_of(contenders: Sequence[Contender]) -> str:
     """How many seeds the numbers rest on."""
     counts = sorted({len(each.runs) for each in contenders})
+    unit = " or ".join(sorted({each.repeated for each in contenders}, reverse=True))
     if counts == [1]:
-        return "one seed" if len(contenders) == 1 else "one seed each: another seed may change the order"
+        return f"one {unit}" if len(contenders) == 1 else f"one {unit} each: another {unit} may change the order"
+    units = unit.replace("seed", "seeds").replace("draw", "draws")
     if len(counts) == 1:
-        return f"{counts[0]} seeds" if len(contenders) == 1 else f"{counts[0]} seeds each"
-    return f"{counts[0]} to {counts[-1]} seeds"
+        return f"{counts[0]} {units}" if len(contenders) == 1 else f"{counts[0]} {units} each"
+    return f"{counts[0]} to {counts[-1]} {units}"
 
 
 def share(value: float, digits: int = 1) -> str:

@@ -98,9 +98,8 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
 
 
 def _gallery(gallery: Gallery) -> dict[str, Any]:
-    role = "unseen" if gallery.unseen else "the source, held out"
     cards = [_card(gallery.domain, card) for card in gallery.cards]
-    return {"domain": gallery.domain, "note": " · ".join(filter(None, (role, gallery.note))), "cards": cards}
+    return {"domain": gallery.domain, "note": " · ".join(filter(None, (gallery.role, gallery.note))), "cards": cards}
 
 
 def _card(domain: str, card: Card) -> dict[str, Any]:
@@ -166,6 +165,9 @@ def remarks(comparison: Comparison) -> list[str]:
         elif not column.in_all:
             found.append(f"{column.name} is left out of the average: not every run was scored on it.")
     for contender in comparison.contenders:
+        if contender not in comparison.rivals:
+            met = ", ".join(sorted(contender.adapted_to.intersection(comparison.compared)))
+            found.append(f"{contender.title} has learned images of {met}: it is not ranked with what has not.")
         if comparison.benchmark != OWN and not all(trained_for(run, comparison.benchmark) for run in contender.runs):
             elsewhere = contender.runs[0].manifest.benchmark or "your own images"
             found.append(f"{contender.title} was trained on {elsewhere}, not on {comparison.benchmark}.")

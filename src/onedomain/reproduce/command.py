@@ -22,7 +22,7 @@ from onedomain.reproduce.formats import as_json, write_files
 from onedomain.reproduce.plan import Bench, PlannedRun, plan
 from onedomain.reproduce.result import Failure, Result, tabulate
 from onedomain.reproduce.show import plan_as_json, show_plan, show_result
-from onedomain.sweep import Grid, Job, cores, run_jobs, sole_use
+from onedomain.sweep import Ended, Grid, Job, cores, run_jobs, sole_use
 from onedomain.tables import say
 
 RECORDS = "records.jsonl"
@@ -113,7 +113,10 @@ def load_data(request: Request) -> dict[str, Bench]:
     """Every benchmark of the table, by its name."""
     torch.set_num_threads(1)  # as the runs have it: a few steps may be measured
     data = data_folder(request.data)
-    benches = {name: Bench.load(find_benchmark(name), data, request.scale.network) for name in request.table.benchmarks}
+    table, network = request.table, request.scale.network
+    benches = {
+        name: Bench.load(find_benchmark(name), data, network, adapting=table.few_shot) for name in table.benchmarks
+    }
     for reason in dict.fromkeys(reason for bench in benches.values() for reason in bench.missing):
         say(f"not scored: {reason}")
     return benches
@@ -129,21 +132,27 @@ def run_grid(
     if done == len(runs):
         return Grid([], stopped=False)
     expected = estimate(runs, benches)
-    jobs = [
-        Job(
-            run.name,
-            run.command(request.data, request.device),
-            request.folder / "logs" / f"{run.name}.log",
-            expected.seconds[run.name],
-        )
-        for run in expected.runs
-    ]
-    with board(request.table.name, len(jobs)) as shown:
-        grid = run_jobs(jobs, request.parallel, shown, keep_open)
-    if grid.stopped:
-        left = len(jobs) - len(grid.ended)
-        raise Interrupted(f"stopped with {left} of {len(runs)} runs to go; go on with: {shlex.join(request.again)}")
-    return grid
+    ended: list[Ended] = []
+    for adapted in (False, True):  # what is adapted needs its parent whole
+        failed = {each.name for each in ended if each.error}
+        jobs = []
+        for run in expected.runs:
+            if (run.parent is not None) is not adapted:
+                continue
+            log = request.folder / "logs" / f"{run.name}.log"
+            if run.parent and run.parent.name in failed:
+                ended.append(Ended(run.name, log, 0.0, f"{run.parent.name}, which it is adapted from, failed"))
+            else:
+                jobs.append(Job(run.name, run.command(request.data, request.device), log, expected.seconds[run.name]))
+        if not jobs:
+            continue
+        with board(request.table.name, len(jobs)) as shown:
+            grid = run_jobs(jobs, request.parallel, shown, keep_open)
+        ended += grid.ended
+        if grid.stopped:
+            left = len(expected.runs) - len(ended)
+            raise Interrupted(f"stopped with {left} of {len(runs)} runs to go; go on with: {shlex.join(request.again)}")
+    return Grid(ended, stopped=False)
 
 
 def collect(runs: Sequence[PlannedRun]) -> list[dict[str, Any]]:
@@ -153,7 +162,9 @@ def collect(runs: Sequence[PlannedRun]) -> list[dict[str, Any]]:
         if run.state == "done" and run.records:
             made_with = run.records.manifest.environment.model_dump(include={"python", "torch", "numpy"})
             rows = [row for row in run.records.results if row.get("benchmark") == run.benchmark.name]
-            records += [{**row, "environment": made_with} for row in rows]
+            info = run.records.manifest.adaptation
+            told = {"environment": made_with} | ({"adaptation": info.in_short()} if info else {})
+            records += [{**row, **told} for row in rows]
     return records
 
 

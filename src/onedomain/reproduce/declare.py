@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Protocol
 
 from onedomain.reproduce.paper import AVERAGE, paper_average, paper_value, variant
+
+PARENT_SEED = 0  # of the trained runs that draws are adapted from
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,12 @@ class RunScores:
     settings: Mapping[str, Any]
     seed: int
     records: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    adaptation: Mapping[str, Any] | None = None  # how the run was adapted; None if it was only trained
+
+    @property
+    def number(self) -> int:
+        """The seed or, of an adapted run, the draw."""
+        return self.seed if self.adaptation is None else int(self.adaptation["draw"])
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -43,6 +51,15 @@ class RunScores:
 
 
 @dataclass(frozen=True)
+class Adapting:
+    """What becomes of a row's trained runs: so many images a class of the target, and the settings that it changes."""
+
+    method: str
+    shots: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Row:
     """A method, and the settings in which it differs from what the benchmark gives it."""
 
@@ -51,11 +68,34 @@ class Row:
     settings: Mapping[str, Any] = field(default_factory=dict)
     section: str = ""
     benchmark: str | None = None  # in a table of several; None: the table's
+    tasks: tuple[str, ...] = ()  # benchmarks that it is run on, each by itself: its columns are called TASK/DOMAIN
+    adaptation: Adapting | None = None  # of the trained run
+    not_run: str = ""  # of a row with the paper's numbers alone: which images of the target it learned
 
     @property
     def key(self) -> str:
-        """Under which the paper's numbers are found."""
-        return variant(self.method, self.settings)
+        """Under which the paper's numbers are found.
+
+        >>> Row("SDG", "sdg", adaptation=Adapting("fine-tune", 7)).key
+        'sdg>fine-tune-7'
+        """
+        trained, adapting = variant(self.method, self.settings), self.adaptation
+        return f"{trained}>{variant(adapting.method, adapting.settings)}-{adapting.shots}" if adapting else trained
+
+    @property
+    def parts(self) -> tuple[Row, ...]:
+        """Rows of one benchmark each, which are run."""
+        return tuple(replace(self, benchmark=task, tasks=()) for task in self.tasks) or (self,)
+
+    @property
+    def trained(self) -> Row:
+        """Whose runs are adapted."""
+        return replace(self, adaptation=None)
+
+    @property
+    def shots(self) -> str:
+        """Which images of the target were learned."""
+        return str(self.adaptation.shots) if self.adaptation else self.not_run or "0"
 
     @property
     def name(self) -> str:
@@ -66,7 +106,7 @@ class Row:
         >>> Row("ERM", "erm", benchmark="synthia-fog").name
         'synthia-fog-erm'
         """
-        plain = self.key.replace(":", "-").replace("=", "-").replace(",", "-")
+        plain = self.key.replace(":", "-").replace("=", "-").replace(",", "-").replace(">", "-")
         return f"{self.benchmark}-{plain}" if self.benchmark else plain
 
     def printed_in(self, table: str) -> str:
@@ -124,7 +164,7 @@ class Average:
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
         values = [run.score(domain, metric) for domain in self.domains(scored)]
         known = [value for value in values if value is not None]
-        return 100 * fmean(known) if known else None
+        return 100 * fmean(known) if known and len(known) == len(values) else None
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
         return paper_average(row.printed_in(table), row.key, self.domains(scored))
@@ -171,7 +211,21 @@ class Table:
     @property
     def benchmarks(self) -> tuple[str, ...]:
         """Those of its rows, each once, in their order."""
-        return tuple(dict.fromkeys(map(self.benchmark_of, self.rows)))
+        return tuple(dict.fromkeys(map(self.benchmark_of, self.grid)))
+
+    @property
+    def grid(self) -> tuple[Row, ...]:
+        """What is run: rows of one benchmark each, once, and before those that are adapted what they come from."""
+        parts = [part for row in self.rows if not row.not_run for part in row.parts]
+        return tuple({row.name: row for row in (*(part.trained for part in parts), *parts)}.values())
+
+    @property
+    def few_shot(self) -> bool:
+        return any(row.adaptation for row in self.rows)
+
+    def seeds_of(self, row: Row, seeds: Sequence[int]) -> tuple[int, ...]:
+        """Where runs are adapted, seeds are those of the draws, and all draws share one trained run."""
+        return (PARENT_SEED,) if self.few_shot and row.adaptation is None else tuple(seeds)
 
     def at(self, scale: Scale) -> Scale:
         """The scale of this name as the table has it."""

@@ -34,7 +34,10 @@ class Estimate:
 
 
 def estimate(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> Estimate:
-    """Methods' costs are relative to ERM's. One seed of everything comes first, in a seed the longest run."""
+    """Methods' costs are relative to ERM's. One seed of everything comes first, in a seed the longest run.
+
+    What is adapted comes after all that is trained.
+    """
     taken: dict[Size, list[float]] = {}
     for run in runs:
         if run.state == "done" and run.records:
@@ -53,11 +56,15 @@ def estimate(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> Estima
                 timed = _measured_step(bench, batch)
                 steps[_size(bench)] = timed * 32 / batch
                 measured.append(f"{MEASURED_STEPS} steps of ERM, {1e3 * timed:.0f} ms each")
-            scoring = SCORING_COST * sum(map(len, bench.scored.values())) / 32
+            scored = sum(map(len, bench.scored.values())) * (2 if run.parent else 1)  # the parent as well
+            scoring = SCORING_COST * scored / 32
             left = 0.0 if run.state == "to score" else 1 - run.steps_done / run.method.settings.steps
             seconds[run.name] = steps[_size(bench)] * (left * _work(run.method, len(bench.source)) + scoring)
     basis = "; ".join([*finished, *measured])
-    waiting = sorted((run for run in runs if run.name in seconds), key=lambda run: (run.seed, -seconds[run.name]))
+    waiting = sorted(
+        (run for run in runs if run.name in seconds),
+        key=lambda run: (run.parent is not None, run.seed, -seconds[run.name]),
+    )
     return Estimate(tuple(waiting), seconds, basis)
 
 

@@ -14,6 +14,7 @@ from onedomain.reproduce.declare import Column
 from onedomain.reproduce.result import Cell, Result, ResultRow
 
 GAP = "–"
+NOT_RUN = "not run"  # a row of the paper's numbers alone
 
 
 def write_files(result: Result, out: Path) -> list[Path]:
@@ -38,12 +39,13 @@ def beside(result: Result) -> dict[str, Callable[[ResultRow], str]]:
     """What stands beside the columns of every table, unless it is one of them."""
 
     def seeds(row: ResultRow) -> str:
-        there, asked = len(row.seeds), len(result.seeds)
-        return str(there) if there == asked else f"{there} of {asked}"
+        there, asked = len(row.seeds), len(row.asked)
+        return GAP if row.row.not_run else str(there) if there == asked else f"{there} of {asked}"
 
     texts: dict[str, Callable[[ResultRow], str]] = {
-        "steps": lambda row: f"{row.steps:,}",
-        "seeds": seeds,
+        **({"shots": lambda row: row.row.shots} if result.table.few_shot else {}),
+        "steps": lambda row: GAP if row.steps is None else f"{row.steps:,}",
+        "draws" if result.table.few_shot else "seeds": seeds,
         "minutes": lambda row: GAP if row.minutes is None else f"{row.minutes:.1f}",
     }
     columns = [column.name for column in result.table.columns]
@@ -59,7 +61,8 @@ def lines(result: Result) -> Iterator[tuple[str, list[str]]]:
             section = row.row.section
             yield "section", [section, *empty, *[""] * len(result.table.columns)]
         cells = [(row.cells[column.name], column) for column in result.table.columns]
-        yield "ours", [row.row.label, *(text(row) for text in facts), *(ours(*each) for each in cells)]
+        numbers = [NOT_RUN if row.row.not_run else ours(*each) for each in cells]
+        yield "ours", [row.row.label, *(text(row) for text in facts), *numbers]
         if any(cell.paper is not None for cell, _ in cells):
             papers = ["" if cell.paper is None else f"{cell.paper:.{column.decimals}f}" for cell, column in cells]
             yield "paper", ["paper", *empty, *papers]
@@ -85,7 +88,8 @@ def remarks(result: Result) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     which = ", ".join(map(str, result.seeds))
     gaps = [f"Failed: {failure.run} ({failure.error})." for failure in result.failures]
-    return [*gaps, *result.notes, f"Seeds {which}; made {result.date}{f' with {versions}' if versions else ''}."]
+    unit = "Draws" if result.table.few_shot else "Seeds"
+    return [*gaps, *result.notes, f"{unit} {which}; made {result.date}{f' with {versions}' if versions else ''}."]
 
 
 def title(result: Result) -> str:
@@ -127,6 +131,7 @@ LATEX = {
     "±": r"$\pm$",
     "−": "$-$",
     "×": r"$\times$",
+    "→": r"$\to$",
     "–": "--",
     "…": r"\dots{}",
 }
@@ -182,11 +187,12 @@ def as_csv(result: Result) -> str:
         {
             "table": result.table.name,
             "scale": result.scale.name,
-            "protocol": "reduced" if result.scale.reduced else "whole",
+            "protocol": NOT_RUN if row.row.not_run else "reduced" if result.scale.reduced else "whole",
             "section": row.row.section,
             "benchmark": result.table.benchmark_of(row.row),
             "row": row.row.label,
             "method": row.row.key,
+            "shots": row.row.shots,
             "column": column.name,
             "unit": column.unit,
             "mean": _rounded(cell.mean),
@@ -195,7 +201,7 @@ def as_csv(result: Result) -> str:
             "difference": _rounded(cell.difference),
             "values": " ".join(f"{value:.4f}" for value in cell.values),
             "seeds": " ".join(map(str, row.seeds)),
-            "steps": row.steps,
+            "steps": "" if row.steps is None else row.steps,
             "minutes": _rounded(row.minutes),
             "notes": " ".join(result.notes),
             "date": result.date,
@@ -236,6 +242,9 @@ def as_json(result: Result) -> dict[str, Any]:
                 "benchmark": result.table.benchmark_of(row.row),
                 "method": row.row.method,
                 "settings": dict(row.row.settings),
+                "run": not row.row.not_run,
+                "shots": row.row.shots,
+                "adaptation": row.row.adaptation.method if row.row.adaptation else None,
                 "steps": row.steps,
                 "seeds": list(row.seeds),
                 "minutes": row.minutes,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from onedomain.benchmarks import find_benchmark
+from onedomain.benchmarks import Benchmark, find_benchmark
 from onedomain.errors import UserError
-from onedomain.methods import method_class, method_names
-from onedomain.reproduce.declare import Average, Row, RunScores, Scale, Table
-from onedomain.reproduce.plan import configured
+from onedomain.methods.base import Method
+from onedomain.reproduce.declare import PARENT_SEED, Average, Row, RunScores, Scale, Table
+from onedomain.reproduce.plan import adapting, configured
 
 Record = Mapping[str, Any]
 NEEDED = ("benchmark", "method", "settings", "seed", "domain", "metric", "value", "data", "onedomain")
@@ -36,8 +36,9 @@ class Cell:
 @dataclass(frozen=True)
 class ResultRow:
     row: Row
-    steps: int
+    steps: int | None  # of training or, of an adapted row, of adapting; None where nothing says it
     seeds: tuple[int, ...]  # that are there
+    asked: tuple[int, ...]  # that should be
     minutes: float | None  # of training, the mean over seeds
     cells: Mapping[str, Cell]  # by the column's name
 
@@ -65,8 +66,11 @@ class Result:
     failures: tuple[Failure, ...] = ()
 
 
-def group(records: Iterable[Record], benchmark: str) -> list[RunScores]:
-    """Records of a benchmark's domains, run by run; only of runs that were trained on its source."""
+def group(records: Iterable[Record], benchmark: str, prefix: str = "") -> list[RunScores]:
+    """Records of a benchmark's domains, run by run; only of runs that were trained on its source.
+
+    A `prefix` tells domains of several benchmarks apart.
+    """
     runs: dict[str, RunScores] = {}
     rows: dict[str, dict[str, dict[str, Record]]] = {}
     for record in records:
@@ -77,13 +81,16 @@ def group(records: Iterable[Record], benchmark: str) -> list[RunScores]:
         absent = [name for name in NEEDED if name not in record]
         if absent:
             raise UserError("records", f"one has no {absent[0]!r}", "records written by onedomain")
-        key = json.dumps([record["method"], record["settings"], record["seed"]], sort_keys=True)
+        adaptation = record.get("adaptation")
+        how = {name: value for name, value in (adaptation or {}).items() if not name.startswith("parent")}
+        key = json.dumps([record["method"], record["settings"], record["seed"], how], sort_keys=True)
         of_run = rows.setdefault(key, {})
-        runs.setdefault(key, RunScores(record["method"], record["settings"], record["seed"], of_run))
-        of_domain = of_run.setdefault(record["domain"], {})
+        run = RunScores(record["method"], record["settings"], record["seed"], of_run, adaptation)
+        runs.setdefault(key, run)
+        of_domain = of_run.setdefault(f"{prefix}{record['domain']}", {})
         if record["metric"] in of_domain:
-            given = f"{record['method']}, seed {record['seed']}, is there twice on {record['domain']}"
-            raise UserError("records", given, "each run once")
+            which = f"seed {run.seed}" if adaptation is None else f"{adaptation['shots']} shots, draw {run.number}"
+            raise UserError("records", f"{run.method}, {which}, is there twice on {record['domain']}", "each run once")
         of_domain[record["metric"]] = record
     return list(runs.values())
 
@@ -99,43 +106,24 @@ def tabulate(
 ) -> Result:
     """The table of these records; those of other methods, settings or seeds are left out. No `seeds`: all there are."""
     benchmarks = {name: find_benchmark(name) for name in table.benchmarks}
-    wanted = {row.name: configured(row, scale, benchmarks[table.benchmark_of(row)])[0].settings for row in table.rows}
-    by_row: dict[str, list[RunScores]] = {row.name: [] for row in table.rows}
-    for name in benchmarks:
-        rows_of = {row.name: row for row in table.rows if table.benchmark_of(row) == name}
-        for run in group(records, name):
-            settings = _settings(run)
-            for row in rows_of.values():
-                if run.method == row.method and settings == wanted[row.name] and (seeds is None or run.seed in seeds):
-                    by_row[row.name].append(run)
-    used = [run for runs in by_row.values() for run in runs]
+    prefixes = {name: f"{name}/" if any(row.tasks for row in table.rows) else "" for name in benchmarks}
+    by_part: dict[str, list[RunScores]] = {part.name: [] for part in table.grid}
+    for name, benchmark in benchmarks.items():
+        for run in group(records, name, prefixes[name]):
+            for part in table.grid:
+                wanted = seeds is None or run.number in table.seeds_of(part, seeds)
+                if wanted and table.benchmark_of(part) == name and _belongs(run, part, scale, benchmark):
+                    by_part[part.name].append(run)
+    by_row = [[run for part in row.parts for run in by_part.get(part.name, [])] for row in table.rows]
+    used = list({id(run): run for runs in by_row for run in runs}.values())
     _refuse_other_data(used)
-    targets = list(dict.fromkeys(target for benchmark in benchmarks.values() for target in benchmark.targets))
-    scored = [
-        target
-        for target in targets
-        if all(target in run.domains for run in used if target in benchmarks[run.benchmark].targets)
+    of = {name: [f"{prefixes[name]}{target}" for target in benchmark.targets] for name, benchmark in benchmarks.items()}
+    targets = list(dict.fromkeys(target for each in of.values() for target in each))
+    scored = [target for target in targets if all(target in run.domains for run in used if target in of[run.benchmark])]
+    asked = tuple(seeds) if seeds is not None else tuple(sorted({run.number for run in used}))
+    rows = [
+        _row(table, scale, row, runs, scored, asked, benchmarks) for row, runs in zip(table.rows, by_row, strict=True)
     ]
-    asked = tuple(seeds) if seeds is not None else tuple(sorted({run.seed for run in used}))
-    rows = []
-    for row in table.rows:
-        runs = sorted(by_row[row.name], key=lambda run: run.seed)
-        minutes = cell([run.fact("train_seconds") for run in runs], None).mean
-        rows.append(
-            ResultRow(
-                row=row,
-                steps=wanted[row.name].steps,
-                seeds=tuple(run.seed for run in runs),
-                minutes=None if minutes is None else minutes / 60,
-                cells={
-                    column.name: cell(
-                        [column.value(run, table.metric, scored) for run in runs],
-                        column.paper(table.name, row, scored),
-                    )
-                    for column in table.columns
-                },
-            )
-        )
     return Result(
         table=table,
         scale=scale,
@@ -150,6 +138,68 @@ def tabulate(
     )
 
 
+def _row(
+    table: Table,
+    scale: Scale,
+    row: Row,
+    runs: Sequence[RunScores],
+    scored: Sequence[str],
+    asked: Sequence[int],
+    benchmarks: Mapping[str, Benchmark],
+) -> ResultRow:
+    ours = _together(runs)
+    minutes = cell([run.fact("train_seconds") for run in runs], None).mean
+    return ResultRow(
+        row=row,
+        steps=_steps(row, scale, runs, benchmarks[table.benchmark_of(row.parts[0])]) if not row.not_run else None,
+        seeds=tuple(run.number for run in ours),
+        asked=() if row.not_run else table.seeds_of(row, asked),
+        minutes=None if minutes is None else minutes / 60,
+        cells={
+            column.name: cell(
+                [column.value(run, table.metric, scored) for run in ours],
+                column.paper(table.name, row, scored),
+            )
+            for column in table.columns
+        },
+    )
+
+
+def _together(runs: Sequence[RunScores]) -> list[RunScores]:
+    """By seed or draw; of several tasks those of one number as one run."""
+    found: dict[int, RunScores] = {}
+    for run in sorted(runs, key=lambda run: run.number):
+        before = found.get(run.number)
+        found[run.number] = replace(before, records={**before.records, **run.records}) if before else run
+    return list(found.values())
+
+
+def _steps(row: Row, scale: Scale, runs: Sequence[RunScores], benchmark: Benchmark) -> int | None:
+    if row.adaptation is None:
+        return configured(row, scale, benchmark)[0].settings.steps
+    told = [int(run.adaptation["settings"]["steps"]) for run in runs if run.adaptation]
+    return told[0] if told else None
+
+
+def _belongs(run: RunScores, row: Row, scale: Scale, benchmark: Benchmark) -> bool:
+    """Whether a run on the benchmark is one of the row's, by all that decides its result but seed and draw."""
+    if row.adaptation is None or run.adaptation is None:
+        trained = row.adaptation is None and run.adaptation is None
+        return trained and _is_method(run, configured(row, scale, benchmark)[0])
+    told = run.adaptation
+    if (told["method"], told["shots"]) != (row.adaptation.method, row.adaptation.shots):
+        return False
+    if told["target"] not in benchmark.target_train or told.get("adapted_before", True) or run.seed != PARENT_SEED:
+        return False
+    wanted, _ = adapting(row.adaptation, scale, told["drawn"])
+    same = _read_settings(type(wanted), told["settings"]) == wanted.settings
+    return same and (wanted.from_scratch or _is_method(run, configured(row, scale, benchmark)[0]))
+
+
+def _is_method(run: RunScores, method: Method) -> bool:
+    return run.method == method.name and _read_settings(type(method), run.settings) == method.settings
+
+
 def cell(values: Sequence[float | None], paper: float | None) -> Cell:
     """
     >>> cell([1.0, 3.0], 1.5)
@@ -160,12 +210,10 @@ def cell(values: Sequence[float | None], paper: float | None) -> Cell:
     return Cell(known, mean, stdev(known) if len(known) > 1 else None, paper)
 
 
-def _settings(run: RunScores) -> Any:
+def _read_settings(kind: type[Method], settings: Mapping[str, Any]) -> Any:
     """A run's settings, what it did not know yet as by default; None if it knew others."""
-    if run.method not in method_names():
-        return None
     try:
-        return method_class(run.method)(**run.settings).settings
+        return kind(**settings).settings
     except UserError:
         return None
 
@@ -222,6 +270,6 @@ def _notes(
     for each in _data(runs):
         if each["note"] and each["domain"] in targets:
             yield f"{titles.get(each['domain'], each['domain'])}: {each['note']}."
-    if len({run.seed for run in runs}) > 1:
-        yield "Numbers after ± are sample standard deviations over seeds."
+    if len({run.number for run in runs}) > 1:
+        yield f"Numbers after ± are sample standard deviations over {'draws' if table.few_shot else 'seeds'}."
     yield from table.notes

@@ -49,7 +49,7 @@ def show_plan(table: Table, scale: Scale, runs: Sequence[PlannedRun], expected: 
         changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
         seconds = expected.seconds.get(run.name)
         about = "" if seconds is None else duration(seconds)
-        shown.add_row(run.name, run.row.method, changes, str(run.seed), _state(run), about, str(run.folder))
+        shown.add_row(run.name, _what(run), changes, str(run.seed), _state(run), about, str(run.folder))
     console = _console()
     console.print(shown)
     waiting = f"{len(expected.runs)} of {len(runs)} runs to do"
@@ -71,7 +71,10 @@ def plan_as_json(
             {
                 "run": run.name,
                 "benchmark": run.benchmark.name,
-                "method": run.row.method,
+                "method": run.row.adaptation.method if run.row.adaptation else run.row.method,
+                "parent": run.parent.name if run.parent else None,
+                "target": run.target or None,
+                "shots": run.row.adaptation.shots if run.row.adaptation else None,
                 "network": run.benchmark.network,
                 "settings": run.method.settings.model_dump(mode="json"),
                 "seed": run.seed,
@@ -85,6 +88,11 @@ def plan_as_json(
         "seconds": expected.together(jobs),
         "estimated_from": expected.basis,
     }
+
+
+def _what(run: PlannedRun) -> str:
+    adapting = run.row.adaptation
+    return run.row.method if adapting is None else f"{adapting.method}, {adapting.shots} shots of {run.target}"
 
 
 def _state(run: PlannedRun) -> str:
