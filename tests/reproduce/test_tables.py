@@ -9,7 +9,7 @@ import pytest
 
 from onedomain.benchmarks import find_benchmark
 from onedomain.methods import method_names
-from onedomain.reproduce.declare import Average, Score
+from onedomain.reproduce.declare import Average
 from onedomain.reproduce.paper import PAPER
 from onedomain.reproduce.plan import configured
 from onedomain.reproduce.tables import SCALES, TABLES
@@ -22,31 +22,57 @@ def test_the_digits_table_has_every_method_of_the_library_once() -> None:
 @pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
 @pytest.mark.parametrize("scale", SCALES.values(), ids=list(SCALES))
 def test_every_row_can_be_configured(table, scale) -> None:
+    table, scale = table.at(scale)
     benchmark = find_benchmark(table.benchmark)
     for row in table.rows:
         method, changes = configured(row, scale, benchmark)
         for name, value in row.settings.items():
             assert getattr(method.settings, name) == value
-        assert bool(changes) == bool(scale.reduced or row.settings)
+        assert bool(changes) == bool(scale.share < 1 or row.settings)
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
-def test_columns_are_domains_of_the_benchmark(table) -> None:
-    targets = find_benchmark(table.benchmark).targets
+@pytest.mark.parametrize("scale", SCALES.values(), ids=list(SCALES))
+def test_columns_are_domains_of_the_benchmark(table, scale) -> None:
+    table, _ = table.at(scale)
+    benchmark = find_benchmark(table.benchmark)
+    assert len({column.name for column in table.columns}) == len(table.columns)
     for column in table.columns:
-        if isinstance(column, Score):
-            assert column.name in targets
-        if isinstance(column, Average):
-            assert set(column.over) == set(targets)
+        assert set(column.over) <= {*benchmark.targets, benchmark.source}
+        if isinstance(column, Average) and not benchmark.corruptions:
+            assert set(column.over) == set(benchmark.targets)
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
 def test_the_papers_rows_of_a_table_are_in_it(table) -> None:
     """Else its numbers would be looked up under a name that no row has."""
     keys = {row.key for row in table.rows}
-    of = {"digits": {key for key in PAPER["digits"] if ":" not in key}, "efficiency": set(PAPER["efficiency"])}
+    of = {name: set(PAPER[name]) for name in ("efficiency", "cifar-severity", "cifar-corruptions")}
+    of["digits"] = {key for key in PAPER["digits"] if ":" not in key}
     variants = {"sdg", "sdg:beta=0", "sdg:alpha=0"}
     assert of.get(table.name, variants if table.name == "curves" else variants | {"sdg:meta=false"}) <= keys
+
+
+@pytest.mark.parametrize("name", ["cifar-severity", "cifar-corruptions"])
+def test_the_papers_columns_of_cifar_are_in_the_table_and_every_method_is(name) -> None:
+    columns = {column.name for column in TABLES[name].columns}
+    assert {column for values in PAPER[name].values() for column in values} <= columns
+    assert {row.method for row in TABLES[name].rows} == set(method_names())
+
+
+@pytest.mark.parametrize("name", ["cifar-severity", "cifar-corruptions"])
+def test_cifar_at_the_quick_scale_is_the_lite_benchmark_whole_and_says_so(name) -> None:
+    full, scale = TABLES[name].at(SCALES["full"])
+    assert (full, scale) == (TABLES[name], SCALES["full"])
+    quick, scale = TABLES[name].at(SCALES["quick"])
+    assert quick.benchmark == "cifar10-c-lite"
+    assert quick.title.endswith("on cifar10-c-lite")
+    assert scale.reduced
+    assert "1,500 steps" in scale.note
+    assert quick.at(scale) == (quick, scale)
+    benchmark = find_benchmark(quick.benchmark)
+    steps = {configured(row, scale, benchmark)[0].settings.steps for row in quick.rows}
+    assert steps == {1500}
 
 
 def test_quick_is_a_tenth_of_the_steps_and_leaves_room_for_all_domains() -> None:

@@ -42,6 +42,9 @@ class Request:
     device: str | None = None
 
     def __post_init__(self) -> None:
+        table, scale = self.table.at(self.scale)
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "scale", scale)
         for option, number in (("--seeds", self.seeds), ("--jobs", self.jobs)):
             if number is not None and number < 1:
                 raise UserError(option, f"got {number}", "a whole number from 1")

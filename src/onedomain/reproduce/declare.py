@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Protocol
 
 from onedomain.reproduce.paper import AVERAGE, paper_average, paper_value, variant
+from onedomain.robustness import mean_corruption_error, relative_mean_corruption_error
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class RunScores:
     settings: Mapping[str, Any]
     seed: int
     records: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    beside: Mapping[str, RunScores] = field(default_factory=dict, repr=False, compare=False)  # same seed, by row
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -77,6 +79,14 @@ class Column(Protocol):
     @property
     def decimals(self) -> int: ...
 
+    @property
+    def group(self) -> str:
+        """Columns of one group stand together, those of another in a table below: a page is only so wide."""
+
+    @property
+    def over(self) -> Sequence[str]:
+        """The domains that it is computed of."""
+
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None: ...
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None: ...
@@ -90,6 +100,11 @@ class Score:
     title: str
     unit: str = "%"
     decimals: int = 2
+    group: str = ""
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        return (self.name,)
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
         value = run.score(self.name, metric)
@@ -108,6 +123,7 @@ class Average:
     title: str = "average"
     unit: str = "%"
     decimals: int = 2
+    group: str = ""
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
         values = [run.score(domain, metric) for domain in self.domains(scored)]
@@ -115,10 +131,79 @@ class Average:
         return 100 * fmean(known) if known else None
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_average(table, row.key, self.domains(scored))
+        chosen = self.domains(scored)
+        printed = paper_value(table, row.key, self.name) if len(chosen) == len(self.over) else None
+        return paper_average(table, row.key, chosen) if printed is None else printed
 
     def domains(self, scored: Sequence[str]) -> list[str]:
         return [domain for domain in self.over if domain in scored]
+
+
+@dataclass(frozen=True)
+class MeanOf:
+    """The plain mean of other columns; there is none if one of them has no value."""
+
+    columns: tuple[Column, ...]
+    name: str
+    title: str
+    unit: str = "%"
+    decimals: int = 2
+    group: str = ""
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(domain for column in self.columns for domain in column.over))
+
+    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
+        return _mean([column.value(run, metric, scored) for column in self.columns])
+
+    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
+        printed = paper_value(table, row.key, self.name) if set(self.over) <= set(scored) else None
+        return _mean([column.paper(table, row, scored) for column in self.columns]) if printed is None else printed
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
+
+
+@dataclass(frozen=True)
+class RelativeError:
+    """mCE: the mean over domains of the error, divided by that of another row's run of the same seed.
+
+    With a domain of clean images it is RmCE: of both errors those on clean images are first taken off.
+    """
+
+    over: tuple[str, ...]
+    name: str
+    title: str
+    clean: str = ""
+    baseline: str = "erm"  # the key of the row that it is relative to
+    unit: str = ""
+    decimals: int = 2
+    group: str = ""
+
+    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
+        baseline = run.beside.get(self.baseline)
+        if baseline is None:
+            return None
+        chosen = [domain for domain in self.over if domain in scored]
+        own, other = (_errors(each, (*chosen, self.clean), metric) for each in (run, baseline))
+        errors = {domain: own[domain] for domain in chosen}
+        if not self.clean:
+            return mean_corruption_error(errors, other)
+        if self.clean not in own or self.clean not in other:
+            return None
+        return relative_mean_corruption_error(errors, own[self.clean], other, other[self.clean])
+
+    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
+        """As printed: over fewer domains it is another number."""
+        return paper_value(table, row.key, self.name) if set(self.over) <= set(scored) else None
+
+
+def _errors(run: RunScores, domains: Sequence[str], metric: str) -> dict[str, float]:
+    scores = {domain: run.score(domain, metric) for domain in domains}
+    return {domain: 1 - score for domain, score in scores.items() if score is not None}
 
 
 @dataclass(frozen=True)
@@ -131,6 +216,8 @@ class Fact:
     of: str
     divisor: float = 1.0
     decimals: int = 1
+    group: str = ""
+    over: tuple[str, ...] = ()
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
         value = run.fact(self.of)
@@ -138,6 +225,21 @@ class Fact:
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
         return paper_value(table, row.key, self.name)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of the protocol is run: a share of each method's steps, and what else is made smaller, by method."""
+
+    name: str
+    share: float = 1.0
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    note: str = ""  # what is reduced; empty for the whole protocol
+    benchmark: str = ""  # another than the table's, made for this scale
+
+    @property
+    def reduced(self) -> bool:
+        return bool(self.note)
 
 
 @dataclass(frozen=True)
@@ -151,17 +253,11 @@ class Table:
     columns: tuple[Column, ...]
     metric: str = "accuracy"
     notes: tuple[str, ...] = ()
+    scales: tuple[Scale, ...] = ()  # of its own, in the place of the usual ones of the same name
 
-
-@dataclass(frozen=True)
-class Scale:
-    """How much of the protocol is run: a share of each method's steps, and what else is made smaller, by method."""
-
-    name: str
-    share: float = 1.0
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    note: str = ""  # what is reduced; empty for the whole protocol
-
-    @property
-    def reduced(self) -> bool:
-        return bool(self.note)
+    def at(self, scale: Scale) -> tuple[Table, Scale]:
+        """The table and the scale as it is run at it: maybe on another benchmark, which its title then says."""
+        own = next((each for each in self.scales if each.name == scale.name), scale)
+        if own.benchmark in ("", self.benchmark):
+            return self, own
+        return replace(self, benchmark=own.benchmark, title=f"{self.title}, on {own.benchmark}"), own

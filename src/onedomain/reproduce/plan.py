@@ -65,9 +65,14 @@ class PlannedRun:
         start = [sys.executable, "-m", "onedomain"]
         if self.state == "to score":
             return (*start, "evaluate", str(self.folder), "--benchmark", benchmark, *where)
-        changes = [part for key, value in self.changes.items() for part in ("--set", f"{key}={setting_text(value)}")]
-        what = ["--benchmark", benchmark, "--method", self.row.method, "--seed", str(self.seed), *changes]
+        what = what_to_train(benchmark, self.row, self.seed, self.changes)
         return (*start, "train", "--resume", "--out", str(self.folder), *what, *where)
+
+
+def what_to_train(benchmark: str, row: Row, seed: int, changes: Mapping[str, Any]) -> list[str]:
+    """The options of `onedomain train` that make a run what it is."""
+    changed = [part for key, value in changes.items() for part in ("--set", f"{key}={setting_text(value)}")]
+    return ["--benchmark", benchmark, "--method", row.method, "--seed", str(seed), *changed]
 
 
 def configured(row: Row, scale: Scale, benchmark: Benchmark) -> tuple[Method, dict[str, Any]]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import datetime
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
 from onedomain.benchmarks import Benchmark, find_benchmark
 from onedomain.errors import UserError
 from onedomain.methods import method_class, method_names
-from onedomain.reproduce.declare import Average, Row, RunScores, Scale, Table
-from onedomain.reproduce.plan import configured
+from onedomain.reproduce.declare import Column, Fact, RelativeError, Row, RunScores, Scale, Score, Table
+from onedomain.reproduce.plan import configured, what_to_train
 
 Record = Mapping[str, Any]
+MOST_NAMED = 8  # domains of a note
 NEEDED = ("benchmark", "method", "settings", "seed", "domain", "metric", "value", "data", "onedomain")
 
 
@@ -27,6 +29,7 @@ class Cell:
     mean: float | None
     deviation: float | None
     paper: float | None
+    gap: str = ""  # why there is no mean, if there is more to say than that no run has it
 
     @property
     def difference(self) -> float | None:
@@ -101,11 +104,14 @@ def tabulate(
     benchmark = find_benchmark(table.benchmark)
     wanted = {row.key: configured(row, scale, benchmark)[0].settings for row in table.rows}
     by_row: dict[str, list[RunScores]] = {row.key: [] for row in table.rows}
+    by_seed: dict[int, dict[str, RunScores]] = {}
     for run in group(records, table.benchmark):
         settings = _settings(run)
         for row in {row.key: row for row in table.rows}.values():
             if run.method == row.method and settings == wanted[row.key] and (seeds is None or run.seed in seeds):
-                by_row[row.key].append(run)
+                beside = by_seed.setdefault(run.seed, {})
+                beside[row.key] = replace(run, beside=beside)
+                by_row[row.key].append(beside[row.key])
     used = [run for runs in by_row.values() for run in runs]
     _refuse_other_data(used)
     scored = [name for name in benchmark.targets if all(name in run.domains for run in used)]
@@ -124,6 +130,7 @@ def tabulate(
                     column.name: cell(
                         [column.value(run, table.metric, scored) for run in runs],
                         column.paper(table.name, row, scored),
+                        _gap(table, column, runs),
                     )
                     for column in table.columns
                 },
@@ -143,14 +150,26 @@ def tabulate(
     )
 
 
-def cell(values: Sequence[float | None], paper: float | None) -> Cell:
+def cell(values: Sequence[float | None], paper: float | None, gap: str = "") -> Cell:
     """
     >>> cell([1.0, 3.0], 1.5)
-    Cell(values=(1.0, 3.0), mean=2.0, deviation=1.4142135623730951, paper=1.5)
+    Cell(values=(1.0, 3.0), mean=2.0, deviation=1.4142135623730951, paper=1.5, gap='')
     """
     known = tuple(value for value in values if value is not None)
     mean = fmean(known) if known else None
-    return Cell(known, mean, stdev(known) if len(known) > 1 else None, paper)
+    return Cell(known, mean, stdev(known) if len(known) > 1 else None, paper, "" if known else gap)
+
+
+def _gap(table: Table, column: Column, runs: Sequence[RunScores]) -> str:
+    """What a cell says of runs without a value."""
+    if not runs or not isinstance(column, RelativeError):
+        return ""
+    there = any(column.baseline in run.beside for run in runs)
+    return "not defined" if there else f"no {_baseline(table, column).label}"
+
+
+def _baseline(table: Table, column: RelativeError) -> Row:
+    return next(row for row in table.rows if row.key == column.baseline)
 
 
 def _settings(run: RunScores) -> Any:
@@ -204,17 +223,55 @@ def _notes(
 ) -> Iterable[str]:
     if scale.reduced:
         yield f"Reduced protocol: {scale.note}. The paper's numbers are of its whole protocol."
-    titles = {column.name: column.title for column in table.columns}
-    absent = [name for name in benchmark.targets if name not in scored]
-    for name in absent:
-        by_some = any(name in run.domains for run in runs)
-        yield f"{titles.get(name, name)}: not scored{' by every run' if by_some else ''}, for want of data."
-    if absent and scored and any(isinstance(column, Average) for column in table.columns):
-        names = [titles.get(name, name) for name in scored]
-        yield f"The averages, the paper's too, are over {', '.join(names)}."
+    yield from _missing_baselines(table, scale, benchmark, runs)
+    titles = {column.name: column.title for column in table.columns if isinstance(column, Score)}
+    reported = {domain for column in table.columns for domain in column.over}
+    targets = [name for name in benchmark.targets if name in reported]
+    absent = {name: any(name in run.domains for run in runs) for name in targets if name not in scored}
+    for by_some, remark in ((False, ""), (True, " by every run")):
+        names = [titles.get(name, name) for name in absent if absent[name] is by_some]
+        if names:
+            yield f"{_named(names, len(targets))}: not scored{remark}, for want of data."
+    if absent and scored and any(not isinstance(column, (Score, Fact)) for column in table.columns):
+        names = [titles.get(name, name) for name in targets if name in scored]
+        over = f"the {len(names)} others" if len(names) > MOST_NAMED else ", ".join(names)
+        yield f"The averages, the paper's too, are over {over}."
+    remarks: dict[str, list[str]] = {}
     for each in _data(runs):
-        if each["note"] and each["domain"] in benchmark.targets:
-            yield f"{titles.get(each['domain'], each['domain'])}: {each['note']}."
+        if each["note"] and each["domain"] in targets:
+            remarks.setdefault(each["note"], []).append(titles.get(each["domain"], each["domain"]))
+    for remark, names in remarks.items():
+        yield f"{_named(names, len(targets))}: {remark}."
     if len({run.seed for run in runs}) > 1:
         yield "Numbers after ± are sample standard deviations over seeds."
     yield from table.notes
+
+
+def _named(names: Sequence[str], of: int) -> str:
+    """
+    >>> _named(["SVHN", "SYN"], 4), _named(["x"] * 95, 95), _named(list("abcdefghij"), 95)
+    ('SVHN, SYN', 'All 95 domains', 'a, b, c, d, e, f, g and 3 others')
+    """
+    if len(names) <= MOST_NAMED:
+        return ", ".join(names)
+    if len(names) == of:
+        return f"All {of} domains"
+    return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} others"
+
+
+def _missing_baselines(table: Table, scale: Scale, benchmark: Benchmark, runs: Sequence[RunScores]) -> Iterable[str]:
+    """Which runs are missing that columns are relative to, and the commands that make them."""
+    by_key: dict[str, list[str]] = {}
+    for column in table.columns:
+        if isinstance(column, RelativeError):
+            by_key.setdefault(column.baseline, []).append(column.title)
+    for key, titles in by_key.items():
+        row = next(row for row in table.rows if row.key == key)
+        changes = configured(row, scale, benchmark)[1]
+        for seed in sorted({run.seed for run in runs if key not in run.beside}):
+            what = [*what_to_train(benchmark.name, row, seed, changes), "--out", f"runs/{row.name}-{seed}"]
+            command = shlex.join(["onedomain", "train", *what])
+            yield (
+                f"{', '.join(titles)}: the run of {row.label} with seed {seed} is missing or failed; "
+                f"make it with: {command}"
+            )
