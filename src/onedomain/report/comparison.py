@@ -8,6 +8,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
+from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import UserError
 from onedomain.records import RunRecords
 from onedomain.report.contenders import Contender, contenders_of, trained_for
@@ -15,6 +16,7 @@ from onedomain.report.estimates import Estimate, average, too_close
 from onedomain.reproduce.paper import paper_average, paper_value, variant
 
 OF_THE_DOMAIN = ("value", "low", "high", "count", "note", "split", "unseen", "data", "date")
+Domains = str | tuple["Domains", ...]  # one, or several whose accuracies are averaged, which may be averages too
 OF_THE_RUN = ("parameters", "training_parameters", "train_seconds", "peak_memory_mb")
 
 
@@ -58,9 +60,23 @@ class Comparison:
         """The unseen domains that every run was scored on, on the same images."""
         return [column.name for column in self.columns if column.compared]
 
+    @property
+    def corrupted(self) -> bool:
+        """Whether the unseen domains are corruptions × severities of the same images."""
+        known = BENCHMARKS.get(self.benchmark)
+        return known is not None and known.corruptions
+
     def average(self, contender: Contender) -> Estimate | None:
         """Over the unseen domains that all have; None if there is none."""
-        return average_over(contender, self.compared)
+        return self.estimate(contender, tuple(self.compared))
+
+    def estimate(self, contender: Contender, domains: Domains) -> Estimate | None:
+        """The accuracy on a domain, or the average over several; None if one of them was not scored."""
+        if isinstance(domains, str):
+            return contender.accuracy(domains)
+        estimates = [self.estimate(contender, part) for part in domains]
+        known = [estimate for estimate in estimates if estimate is not None]
+        return average(known, self.corrupted) if known and len(known) == len(estimates) else None
 
     def mean(self, contender: Contender, metric: str) -> float | None:
         """Of any metric, over the same domains; None if one of them lacks it."""
@@ -68,12 +84,12 @@ class Comparison:
         known = [value for value in values if value is not None]
         return fmean(known) if known and len(known) == len(values) else None
 
-    def mark(self, contender: Contender, domain: str | None) -> str:
-        """In its column (None: the average) `best`, `close` if chance may explain that it is not, or nothing."""
-        if len(self.contenders) == 1 or any(each.name == domain and not each.same_images for each in self.columns):
+    def mark(self, contender: Contender, domains: Domains) -> str:
+        """In its column `best`, `close` if chance may explain that it is not, or nothing."""
+        if len(self.contenders) == 1 or any(each.name == domains and not each.same_images for each in self.columns):
             return ""
-        scored = [self.average(each) if domain is None else each.accuracy(domain) for each in self.contenders]
-        own = self.average(contender) if domain is None else contender.accuracy(domain)
+        scored = [self.estimate(each, domains) for each in self.contenders]
+        own = self.estimate(contender, domains)
         if own is None:
             return ""
         best = max((estimate for estimate in scored if estimate is not None), key=lambda estimate: estimate.mean)
@@ -81,20 +97,14 @@ class Comparison:
             return "best"
         return "close" if too_close(own, best) else ""
 
-    def paper(self, contender: Contender, domain: str | None) -> float | None:
-        """The paper's accuracy (None: its average over the same domains) in %; None where it says nothing."""
+    def paper(self, contender: Contender, domains: Domains) -> float | None:
+        """The paper's accuracy, or its average over the same domains, in %; None where it says nothing."""
         if not all(trained_for(run, self.benchmark) for run in contender.runs):
             return None
         name = variant(contender.method, contender.changed)
-        if domain is None:
-            return paper_average(self.benchmark, name, self.compared)
-        return paper_value(self.benchmark, name, domain)
-
-
-def average_over(contender: Contender, domains: Sequence[str]) -> Estimate | None:
-    estimates = [contender.accuracy(domain) for domain in domains]
-    known = [estimate for estimate in estimates if estimate is not None]
-    return average(known) if known and len(known) == len(estimates) else None
+        if isinstance(domains, str):
+            return paper_value(self.benchmark, name, domains)
+        return paper_average(self.benchmark, name, [domain for domain in domains if isinstance(domain, str)])
 
 
 def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:

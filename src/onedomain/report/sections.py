@@ -13,6 +13,7 @@ from onedomain.report.accuracy import AccuracyTable, accuracy_table
 from onedomain.report.answers import Answer, Card, Gallery, galleries
 from onedomain.report.comparison import Comparison, compare
 from onedomain.report.contenders import trained_for
+from onedomain.report.corruptions import Corruptions, corruptions
 from onedomain.report.doubts import DOUBTS, Doubt, uncertainty_by_domain, uncertainty_table
 from onedomain.report.figures import Shown, figures
 from onedomain.report.headline import headline
@@ -41,6 +42,7 @@ class Section:
     links: Sequence[Link]
     accuracy: AccuracyTable
     panels: Sequence[Panel]
+    corruptions: Corruptions | None
     galleries: Sequence[dict[str, Any]] = field(repr=False)
     several_seeds: bool
     evaluate_command: str
@@ -60,6 +62,7 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
     known = BENCHMARKS.get(benchmark)
     drawn, not_drawn = figures(runs, benchmark)
     links = [
+        *([Link(f"{identity}-corruptions", "Corruptions")] if comparison.corrupted else []),
         Link(f"{identity}-images", "Images"),
         *([Link(f"{identity}-figures", "Figures")] if drawn else []),
         Link(f"{identity}-uncertainty", "Uncertainty"),
@@ -75,6 +78,7 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
         links=links,
         accuracy=accuracy_table(comparison),
         panels=panels(comparison),
+        corruptions=corruptions(comparison, identity),
         galleries=[_gallery(each) for each in galleries(comparison)],
         several_seeds=any(len(each.runs) > 1 for each in comparison.contenders),
         evaluate_command=comparison.contenders[0].runs[0].evaluate_command(benchmark),
