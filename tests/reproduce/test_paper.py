@@ -4,6 +4,7 @@ from statistics import fmean
 
 import pytest
 
+from onedomain.data.corruptions import KINDS
 from onedomain.methods import method_names
 from onedomain.reproduce.paper import PAPER, paper_average, paper_value, variant
 
@@ -15,6 +16,21 @@ def test_printed_averages_are_the_means_of_the_printed_domains(method: str) -> N
     """A slip in copying one of the five numbers of a row would show here."""
     values = PAPER["digits"][method]
     assert values["average"] == pytest.approx(fmean(values[domain] for domain in DOMAINS), abs=0.0051)
+
+
+@pytest.mark.parametrize("method", PAPER["cifar-corruptions"])
+def test_averages_and_mce_of_the_corruptions_follow_from_their_printed_accuracies(method: str) -> None:
+    values, erm = PAPER["cifar-corruptions"][method], PAPER["cifar-corruptions"]["erm"]
+    accuracies = {kind: values[f"{kind}-5"] for kind in KINDS}
+    assert round(fmean(accuracies.values()), 2) == values["average"]
+    ratios = [(100 - accuracy) / (100 - erm[f"{kind}-5"]) for kind, accuracy in accuracies.items()]
+    assert round(fmean(ratios), 2) == values["mce"]
+
+
+@pytest.mark.parametrize("method", PAPER["cifar-severity"])
+def test_level_5_of_the_severities_is_the_average_of_the_corruptions_rounded(method: str) -> None:
+    printed = paper_value("cifar-severity", method, "severity-5")
+    assert printed == pytest.approx(paper_value("cifar-corruptions", method, "average"), abs=0.051)
 
 
 @pytest.mark.parametrize("source", ["synthia-dawn", "synthia-fog", "synthia-spring"])

@@ -41,8 +41,7 @@ def in_this_process(jobs, parallel, shown, keep_open):
 
 
 def test_a_folder_in_synthias_layout_goes_through_the_quick_table(data, tmp_path, monkeypatch, onedomain):
-    table = tables.TABLES["segmentation"]
-    quick = table.at(tables.SCALES["quick"])
+    table, quick = tables.TABLES["segmentation"].at(tables.SCALES["quick"])
     settings = {
         row.method: {**quick.settings.get(row.method, {}), **LITTLE.get(row.method, {}), "steps": 2, "batch_size": 2}
         for row in table.rows

@@ -9,7 +9,7 @@ import pytest
 
 from onedomain.benchmarks import find_benchmark
 from onedomain.methods import method_names
-from onedomain.reproduce.declare import Average, Score
+from onedomain.reproduce.declare import Average
 from onedomain.reproduce.paper import PAPER
 from onedomain.reproduce.plan import configured
 from onedomain.reproduce.tables import SCALES, TABLES
@@ -22,17 +22,20 @@ def test_the_digits_table_has_every_method_of_the_library_once() -> None:
 @pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
 @pytest.mark.parametrize("scale", SCALES.values(), ids=list(SCALES))
 def test_every_row_can_be_configured(table, scale) -> None:
-    own = table.at(scale)
+    table, own = table.at(scale)
     assert own.name == scale.name
     for row in table.grid:
         method, changes = configured(row, own, find_benchmark(table.benchmark_of(row)))
         for name, value in row.settings.items():
             assert getattr(method.settings, name) == value
-        assert bool(changes) == bool(own.reduced or row.settings)
+        assert bool(changes) == bool(own.share < 1 or row.settings)
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
-def test_columns_are_domains_of_the_benchmark(table) -> None:
+@pytest.mark.parametrize("scale", SCALES.values(), ids=list(SCALES))
+def test_columns_are_domains_of_the_benchmark(table, scale) -> None:
+    table, _ = table.at(scale)
+    assert len({column.name for column in table.columns}) == len(table.columns)
     several = any(row.tasks for row in table.rows)
     if several:
         tasks = map(find_benchmark, table.benchmarks)
@@ -41,9 +44,8 @@ def test_columns_are_domains_of_the_benchmark(table) -> None:
     for benchmark in map(find_benchmark, () if several else table.benchmarks):
         assert benchmark.metric == table.metric
         for column in table.columns:
-            if isinstance(column, Score):
-                assert column.name in benchmark.targets
-            if isinstance(column, Average):
+            assert set(column.over) <= {*benchmark.targets, benchmark.source}
+            if isinstance(column, Average) and not benchmark.corruptions:
                 assert set(column.over) == set(benchmark.targets)
 
 
@@ -58,9 +60,32 @@ def test_the_papers_rows_of_a_table_are_in_it(table) -> None:
     if table.name == "few-shot":
         assert keys == {*PAPER["few-shot"], "uncertain-sdg"}
         return
-    of = {"digits": {key for key in PAPER["digits"] if ":" not in key}, "efficiency": set(PAPER["efficiency"])}
+    of = {name: set(PAPER[name]) for name in ("efficiency", "cifar-severity", "cifar-corruptions")}
+    of["digits"] = {key for key in PAPER["digits"] if ":" not in key}
     variants = {"sdg", "sdg:beta=0", "sdg:alpha=0"}
     assert of.get(table.name, variants if table.name == "curves" else variants | {"sdg:meta=false"}) <= keys
+
+
+@pytest.mark.parametrize("name", ["cifar-severity", "cifar-corruptions"])
+def test_the_papers_columns_of_cifar_are_in_the_table_and_every_method_is(name) -> None:
+    columns = {column.name for column in TABLES[name].columns}
+    assert {column for values in PAPER[name].values() for column in values} <= columns
+    assert {row.method for row in TABLES[name].rows} == set(method_names())
+
+
+@pytest.mark.parametrize("name", ["cifar-severity", "cifar-corruptions"])
+def test_cifar_at_the_quick_scale_is_the_lite_benchmark_whole_and_says_so(name) -> None:
+    full, scale = TABLES[name].at(SCALES["full"])
+    assert (full, scale) == (TABLES[name], SCALES["full"])
+    quick, scale = TABLES[name].at(SCALES["quick"])
+    assert quick.benchmark == "cifar10-c-lite"
+    assert quick.title.endswith("on cifar10-c-lite")
+    assert scale.reduced
+    assert "1,500 steps" in scale.note
+    assert quick.at(scale) == (quick, scale)
+    benchmark = find_benchmark(quick.benchmark)
+    steps = {configured(row, scale, benchmark)[0].settings.steps for row in quick.rows}
+    assert steps == {1500}
 
 
 def test_quick_is_a_tenth_of_the_steps_and_leaves_room_for_all_domains() -> None:
@@ -74,8 +99,8 @@ def test_quick_is_a_tenth_of_the_steps_and_leaves_room_for_all_domains() -> None
 
 
 def test_quick_segmentation_leaves_room_for_all_domains_and_is_small() -> None:
-    table = TABLES["segmentation"]
-    quick = table.at(SCALES["quick"])
+    table, quick = TABLES["segmentation"].at(SCALES["quick"])
+    assert table is TABLES["segmentation"]
     assert quick.network == "fcn-small"
     settings = {
         row.method: configured(row, quick, find_benchmark(table.benchmark_of(row)))[0].settings for row in table.rows
@@ -85,7 +110,7 @@ def test_quick_segmentation_leaves_room_for_all_domains_and_is_small() -> None:
     assert sdg.warm_up + (sdg.domains - 1) * sdg.domain_every <= 0.6 * sdg.steps
     assert gud.rounds * gud.round_every < gud.steps
     assert (sdg.domain_size, gud.round_size, sdg.wae_epochs) == (60, 60, 5)
-    assert table.at(SCALES["full"]) is SCALES["full"]
+    assert table.at(SCALES["full"]) == (table, SCALES["full"])
 
 
 def test_curves_share_the_run_of_sdg_itself() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from onedomain.figures import calibration, curves, domains, embedding, over_training, pictures, segments
+from onedomain.figures import calibration, curves, domains, embedding, over_training, pictures, segments, severity
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import png, save, svg
 from onedomain.grouping import group_runs
@@ -130,6 +130,13 @@ KINDS = (
             "How the average on unseen domains changes with the number of made domains and the two weights of SDG. The "
             "dotted line marks the default.",
         ),
+    ),
+    Kind(
+        "severity",
+        "Accuracy over the severity of corruptions",
+        "How each method's accuracy falls as the images are corrupted more, over all corruptions and for the four "
+        "kinds of noise that the paper shows. Whiskers are one deviation over seeds.",
+        severity.over_severity,
     ),
     Kind(
         "perturbation",

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Affine2D, Bbox
 from scipy.stats import spearmanr
 
+from onedomain.benchmarks import BENCHMARKS
+from onedomain.data.corruptions import CATEGORIES
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import (
     LONGEST_NAME,
@@ -26,6 +28,7 @@ from onedomain.figures.style import (
 )
 from onedomain.grouping import Group, adapted_to, group_runs
 from onedomain.records import RunRecords
+from onedomain.robustness import from_records
 from onedomain.shown_metric import shown_metric
 
 AVERAGE = "average unseen"
@@ -38,17 +41,22 @@ Points = dict[str, tuple[float, float]]  # domain score and accuracy or mIoU, by
 @styled
 def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A row for each domain, a marker for each method; whiskers are one deviation over seeds, or for a single seed the
-    95% interval over images.
+    95% interval over images. Corruptions are many: they have a row a category, and with a single seed no whiskers.
     """
     groups = group_runs(runs)
     metric = shown_metric(runs, benchmark)
     unseen = _unseen(runs, benchmark)
-    rows = [*unseen, AVERAGE]
+    known = BENCHMARKS.get(benchmark)
+    categories = CATEGORIES if known is not None and known.corruptions else {}
+    rows = [*(domain for domain in unseen if not (categories and unseen[domain])), *categories, AVERAGE]
     height = max(0.3, 0.13 * len(groups) + 0.12)
     figure, (axes,) = panels(1, height=height * len(rows), extra=0.5 + legend_height([g.label for g in groups]))
     for place, group in enumerate(groups):
         averages = group.averages(benchmark, metric.name)
         found = {**group.values(benchmark, metric.name), AVERAGE: averages}
+        for category, kinds in categories.items():
+            means = [from_records(run.results, benchmark).of_kinds(kinds) for run in group.runs]
+            found[category] = [mean for mean in means if mean is not None]
         offset = (place - (len(groups) - 1) / 2) * min(0.2, 0.8 / len(groups))
         x, y, below, above = [], [], [], []
         for row, domain in enumerate(rows):

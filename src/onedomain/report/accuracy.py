@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onedomain.report.comparison import Column, Comparison
+from onedomain.data.corruptions import CATEGORIES
+from onedomain.report.comparison import Column, Comparison, Domains
 from onedomain.report.contenders import Contender
 from onedomain.report.estimates import NORMAL, Estimate
 from onedomain.report.headline import seeds_of
@@ -52,16 +53,34 @@ def accuracy_table(comparison: Comparison) -> AccuracyTable:
     count = len(comparison.compared)
     left_out = len(comparison.unseen) - count
     over = f"of {count} unseen" if not left_out else f"of the {count} comparable"
-    shown = [*comparison.unseen, *comparison.adapted_to, *comparison.sources]
-    columns = [AccuracyHead("average", over, average=True)]
-    columns += [AccuracyHead(each.name, _column_note(each), home=not each.unseen) for each in shown]
+    shown: list[tuple[AccuracyHead, Domains]] = [
+        (AccuracyHead("average", over, average=True), tuple(comparison.compared))
+    ]
+    if comparison.corrupted:
+        shown += _by_category(comparison)
+    else:
+        shown += [(AccuracyHead(each.name, _column_note(each)), each.name) for each in comparison.unseen]
+    home = [*comparison.adapted_to, *comparison.sources]
+    shown += [(AccuracyHead(each.name, _column_note(each), home=True), each.name) for each in home]
     rows = []
     for contender in comparison.contenders:
-        cells = [_average_cell(comparison, contender)]
-        cells += [_accuracy_cell(comparison, contender, each.name) for each in shown]
+        cells = [_accuracy_cell(comparison, contender, domains) for _, domains in shown]
         rows.append(AccuracyRow(contender.title, _row_note(contender), bool(contender.reduced), cells))
     caption = f"{comparison.metric.heading} on unseen domains, %"
-    return AccuracyTable(caption, columns, rows, _legend(comparison, rows))
+    return AccuracyTable(caption, [head for head, _ in shown], rows, _legend(comparison, rows))
+
+
+def _by_category(comparison: Comparison) -> list[tuple[AccuracyHead, Domains]]:
+    """Corruptions are many: their means by category, and over the categories. Each of them is in the heat maps."""
+    found: dict[str, tuple[str, ...]] = {}
+    for category, kinds in CATEGORIES.items():
+        domains = tuple(name for name in comparison.compared if name.rpartition("-")[0] in kinds)
+        if domains:
+            found[category] = domains
+    heads: list[tuple[AccuracyHead, Domains]] = [
+        (AccuracyHead(f"{len(found)} categories", "their mean"), tuple(found.values()))
+    ]
+    return heads + [(AccuracyHead(name, f"of {len(domains)}"), domains) for name, domains in found.items()]
 
 
 def _column_note(column: Column) -> str:
@@ -78,25 +97,20 @@ def _row_note(contender: Contender) -> str:
     return f"{contender.steps:,} {of}steps · {which}"
 
 
-def _average_cell(comparison: Comparison, contender: Contender) -> AccuracyCell | None:
-    estimate = comparison.average(contender)
+def _accuracy_cell(comparison: Comparison, contender: Contender, domains: Domains) -> AccuracyCell | None:
+    estimate = comparison.estimate(contender, domains)
     if estimate is None:
         return None
+    if isinstance(domains, str):
+        return _cell(comparison, contender, domains, estimate, comparison.interval(contender, domains))
     half = NORMAL * math.sqrt(estimate.of_images)
-    return _cell(comparison, contender, None, estimate, (estimate.mean - half, estimate.mean + half))
-
-
-def _accuracy_cell(comparison: Comparison, contender: Contender, domain: str) -> AccuracyCell | None:
-    estimate = comparison.estimate(contender, domain)
-    if estimate is None:
-        return None
-    return _cell(comparison, contender, domain, estimate, comparison.interval(contender, domain))
+    return _cell(comparison, contender, domains, estimate, (estimate.mean - half, estimate.mean + half))
 
 
 def _cell(
     comparison: Comparison,
     contender: Contender,
-    domain: str | None,
+    domains: Domains,
     estimate: Estimate,
     interval: tuple[float, float] | None,
 ) -> AccuracyCell:
@@ -104,13 +118,13 @@ def _cell(
         spread = f"± {100 * estimate.deviation:.1f}"
     else:
         spread = "–".join(f"{100 * bound:.1f}" for bound in interval or ())
-    paper = comparison.paper(contender, domain)
+    paper = comparison.paper(contender, domains)
     return AccuracyCell(
         text=f"{100 * estimate.mean:.1f}",
         value=estimate.mean,
         share=round(100 * estimate.mean, 1),
         spread=spread,
-        mark=comparison.mark(contender, domain),
+        mark=comparison.mark(contender, domains),
         paper="" if paper is None else f"{paper:.2f}",
     )
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
+from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import UserError
 from onedomain.grouping import adapted_to
 from onedomain.records import RunRecords
@@ -17,6 +18,7 @@ from onedomain.reproduce.paper import paper_average, paper_value, variant
 from onedomain.shown_metric import ACCURACY, ShownMetric, shown_metric
 
 OF_THE_DOMAIN = ("value", "low", "high", "count", "note", "split", "unseen", "data", "date")
+Domains = str | tuple["Domains", ...]  # one, or several whose accuracies are averaged, which may be averages too
 OF_THE_RUN = ("parameters", "training_parameters", "train_seconds", "peak_memory_mb")
 
 
@@ -81,13 +83,27 @@ class Comparison:
         """The unseen domains that every run was scored on, on the same images."""
         return [column.name for column in self.columns if column.compared]
 
-    def estimate(self, contender: Contender, domain: str) -> Estimate | None:
-        """The shown metric; None if no run was scored on the domain."""
-        found = self._rows(contender, domain)
-        if not found:
-            return None
-        of_images = fmean(variance_of_images(row["low"], row["high"]) for row in found)
-        return Estimate(tuple(row["value"] for row in found), of_images)
+    @property
+    def corrupted(self) -> bool:
+        """Whether the unseen domains are corruptions × severities of the same images."""
+        known = BENCHMARKS.get(self.benchmark)
+        return known is not None and known.corruptions
+
+    def average(self, contender: Contender) -> Estimate | None:
+        """Over the unseen domains that all have; None if there is none."""
+        return self.estimate(contender, tuple(self.compared))
+
+    def estimate(self, contender: Contender, domains: Domains) -> Estimate | None:
+        """The shown metric on a domain, or the average over several; None if one of them was not scored."""
+        if isinstance(domains, str):
+            found = self._rows(contender, domains)
+            if not found:
+                return None
+            of_images = fmean(variance_of_images(row["low"], row["high"]) for row in found)
+            return Estimate(tuple(row["value"] for row in found), of_images)
+        estimates = [self.estimate(contender, part) for part in domains]
+        known = [estimate for estimate in estimates if estimate is not None]
+        return average(known, self.corrupted) if known and len(known) == len(estimates) else None
 
     def interval(self, contender: Contender, domain: str) -> tuple[float, float] | None:
         """Of the shown metric, over images, as it was recorded; None for several runs."""
@@ -97,30 +113,24 @@ class Comparison:
     def _rows(self, contender: Contender, domain: str) -> list[Mapping[str, Any]]:
         return [rows[domain][self.metric.name] for rows in contender.rows if domain in rows]
 
-    def average(self, contender: Contender) -> Estimate | None:
-        """Over the unseen domains that all have; None if there is none."""
-        estimates = [self.estimate(contender, domain) for domain in self.compared]
-        known = [estimate for estimate in estimates if estimate is not None]
-        return average(known) if known and len(known) == len(estimates) else None
-
     def mean(self, contender: Contender, metric: str) -> float | None:
         """Of any metric, over the same domains; None if one of them lacks it."""
         values = [contender.mean(domain, metric) for domain in self.compared]
         known = [value for value in values if value is not None]
         return fmean(known) if known and len(known) == len(values) else None
 
-    def mark(self, contender: Contender, domain: str | None) -> str:
-        """In its column (None: the average) `best`, `close` if chance may explain that it is not, or nothing.
+    def mark(self, contender: Contender, domains: Domains) -> str:
+        """In its column `best`, `close` if chance may explain that it is not, or nothing.
 
-        Only those are compared to whom the domain is as new: runs that were adapted to it have no mark.
+        Only those are compared to whom the domains are as new: runs that were adapted to one of them have no mark.
         """
-        alike = self.rivals if domain is None else [each for each in self.contenders if domain not in each.adapted_to]
+        alike = [each for each in self.contenders if not each.adapted_to.intersection(_each(domains))]
         if contender not in alike:
             return ""
-        if len(alike) == 1 or any(each.name == domain and not each.same_images for each in self.columns):
+        if len(alike) == 1 or any(each.name == domains and not each.same_images for each in self.columns):
             return ""
-        scored = [self.average(each) if domain is None else self.estimate(each, domain) for each in alike]
-        own = self.average(contender) if domain is None else self.estimate(contender, domain)
+        scored = [self.estimate(each, domains) for each in alike]
+        own = self.estimate(contender, domains)
         if own is None:
             return ""
         best = max((estimate for estimate in scored if estimate is not None), key=lambda estimate: estimate.mean)
@@ -128,16 +138,24 @@ class Comparison:
             return "best"
         return "close" if too_close(own, best) else ""
 
-    def paper(self, contender: Contender, domain: str | None) -> float | None:
-        """The paper's accuracy or mIoU (None: its average over the same domains) in %; None where it says nothing."""
+    def paper(self, contender: Contender, domains: Domains) -> float | None:
+        """The paper's accuracy or mIoU, or its average over the same domains, in %; None where it says nothing."""
         if contender.adapted_to or contender.other_network:
             return None
         if not all(trained_for(run, self.benchmark) for run in contender.runs):
             return None
         name = variant(contender.method, contender.changed)
-        if domain is None:
-            return paper_average(self.benchmark, name, self.compared)
-        return paper_value(self.benchmark, name, domain)
+        if isinstance(domains, str):
+            return paper_value(self.benchmark, name, domains)
+        return paper_average(self.benchmark, name, [domain for domain in domains if isinstance(domain, str)])
+
+
+def _each(domains: Domains) -> list[str]:
+    """
+    >>> _each((("fog-1", "fog-2"), "snow-1"))
+    ['fog-1', 'fog-2', 'snow-1']
+    """
+    return [domains] if isinstance(domains, str) else [domain for part in domains for domain in _each(part)]
 
 
 def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:

@@ -71,24 +71,28 @@ class Panel:
 
 
 def panels(comparison: Comparison) -> list[Panel]:
-    """One a method, in the order of the table; a method whose runs have no calibration has none.
-
-    Plain training is among the first, which are in sight: the others are to be compared with it.
-    """
+    """One a method, as they are in sight; a method whose runs have no calibration has none."""
     found = []
     word = "right" if comparison.metric is ACCURACY else comparison.metric.title
-    ordered = list(comparison.contenders)
-    for place, contender in enumerate(ordered):
-        if is_baseline(contender) and place >= SHOWN:
-            ordered.insert(SHOWN - 1, ordered.pop(place))
-            break
-    for contender in ordered:
+    for contender in in_sight(comparison):
         points = _points(comparison, contender)
         if points:
             labelled = len(points) <= MOST_LABELS
             placed = tuple(place_labels(points) if labelled else points)
             found.append(Panel(contender.title, placed, labelled, word))
     return found
+
+
+def in_sight(comparison: Comparison) -> list[Contender]:
+    """In the order of the table, but plain training is among the first, which are not folded away: the others are to be
+    compared with it.
+    """
+    ordered = list(comparison.contenders)
+    for place, contender in enumerate(ordered):
+        if is_baseline(contender) and place >= SHOWN:
+            ordered.insert(SHOWN - 1, ordered.pop(place))
+            break
+    return ordered
 
 
 def _points(comparison: Comparison, contender: Contender) -> list[Point]:

@@ -13,6 +13,7 @@ from onedomain.report.accuracy import AccuracyTable, accuracy_table
 from onedomain.report.answers import Answer, Card, Gallery, galleries
 from onedomain.report.comparison import Comparison, compare
 from onedomain.report.contenders import trained_for
+from onedomain.report.corruptions import Corruptions, corruptions
 from onedomain.report.doubts import DOUBTS, Doubt, uncertainty_by_domain, uncertainty_table
 from onedomain.report.figures import Shown, figures
 from onedomain.report.headline import headline
@@ -45,6 +46,7 @@ class Section:
     shaded: bool  # whether the metric is a share of right answers, to be held against that of flagged images
     accuracy: AccuracyTable
     panels: Sequence[Panel]
+    corruptions: Corruptions | None
     galleries: Sequence[dict[str, Any]] = field(repr=False)
     segments: Segments | None = field(repr=False)  # in the place of galleries, where pixels have labels
     several_seeds: bool
@@ -65,6 +67,7 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
     known = BENCHMARKS.get(benchmark)
     drawn, not_drawn = figures(runs, benchmark)
     links = [
+        *([Link(f"{identity}-corruptions", "Corruptions")] if comparison.corrupted else []),
         Link(f"{identity}-images", "Images"),
         *([Link(f"{identity}-figures", "Figures")] if drawn else []),
         Link(f"{identity}-uncertainty", "Uncertainty"),
@@ -82,6 +85,7 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
         shaded=comparison.metric is ACCURACY,
         accuracy=accuracy_table(comparison),
         panels=panels(comparison),
+        corruptions=corruptions(comparison, identity),
         galleries=[_gallery(each) for each in galleries(comparison)],
         segments=segments(comparison),
         several_seeds=any(len(each.runs) > 1 for each in comparison.contenders),

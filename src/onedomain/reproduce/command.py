@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from onedomain.benchmarks import find_benchmark
 from onedomain.board import board
 from onedomain.data import data_folder
 from onedomain.errors import Interrupted, OnedomainError, UserError
@@ -19,7 +18,7 @@ from onedomain.files import make_folder, read_json_lines, to_json_lines, write_a
 from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.estimate import estimate
 from onedomain.reproduce.formats import as_json, write_files
-from onedomain.reproduce.plan import Bench, PlannedRun, plan
+from onedomain.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
 from onedomain.reproduce.result import Failure, Result, tabulate
 from onedomain.reproduce.show import plan_as_json, show_plan, show_result
 from onedomain.sweep import Ended, Grid, Job, cores, run_jobs, sole_use
@@ -42,10 +41,12 @@ class Request:
     device: str | None = None
 
     def __post_init__(self) -> None:
+        table, scale = self.table.at(self.scale)
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "scale", scale)
         for option, number in (("--seeds", self.seeds), ("--jobs", self.jobs)):
             if number is not None and number < 1:
                 raise UserError(option, f"got {number}", "a whole number from 1")
-        object.__setattr__(self, "scale", self.table.at(self.scale))
         if self.folder.exists() and not self.folder.is_dir():
             raise UserError("--out", f"{self.folder} is a file", "a folder, there or not")
 
@@ -113,10 +114,8 @@ def load_data(request: Request) -> dict[str, Bench]:
     """Every benchmark of the table, by its name."""
     torch.set_num_threads(1)  # as the runs have it: a few steps may be measured
     data = data_folder(request.data)
-    table, network = request.table, request.scale.network
-    benches = {
-        name: Bench.load(find_benchmark(name), data, network, adapting=table.few_shot) for name in table.benchmarks
-    }
+    table, scale = request.table, request.scale
+    benches = {name: Bench.load(benchmark_at(name, scale), data, adapting=table.few_shot) for name in table.benchmarks}
     for reason in dict.fromkeys(reason for bench in benches.values() for reason in bench.missing):
         say(f"not scored: {reason}")
     return benches

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from onedomain.reproduce.paper import AVERAGE, paper_average, paper_value, variant
+from onedomain.robustness import mean_corruption_error, relative_mean_corruption_error
 
 PARENT_SEED = 0  # of the trained runs that draws are adapted from
 
@@ -21,6 +22,8 @@ class RunScores:
     seed: int
     records: Mapping[str, Mapping[str, Mapping[str, Any]]]
     adaptation: Mapping[str, Any] | None = None  # how the run was adapted; None if it was only trained
+    # Of other rows, by their keys: the runs of the same benchmark and seed.
+    beside: Mapping[str, RunScores] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def number(self) -> int:
@@ -129,6 +132,14 @@ class Column(Protocol):
     @property
     def decimals(self) -> int: ...
 
+    @property
+    def group(self) -> str:
+        """Columns of one group stand together, those of another in a table below: a page is only so wide."""
+
+    @property
+    def over(self) -> Sequence[str]:
+        """The domains that it is computed of."""
+
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None: ...
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None: ...
@@ -142,6 +153,11 @@ class Score:
     title: str
     unit: str = "%"
     decimals: int = 2
+    group: str = ""
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        return (self.name,)
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
         value = run.score(self.name, metric)
@@ -160,6 +176,7 @@ class Average:
     title: str = "average"
     unit: str = "%"
     decimals: int = 2
+    group: str = ""
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
         values = [run.score(domain, metric) for domain in self.domains(scored)]
@@ -167,10 +184,80 @@ class Average:
         return 100 * fmean(known) if known and len(known) == len(values) else None
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_average(row.printed_in(table), row.key, self.domains(scored))
+        printed_in, chosen = row.printed_in(table), self.domains(scored)
+        printed = paper_value(printed_in, row.key, self.name) if len(chosen) == len(self.over) else None
+        return paper_average(printed_in, row.key, chosen) if printed is None else printed
 
     def domains(self, scored: Sequence[str]) -> list[str]:
         return [domain for domain in self.over if domain in scored]
+
+
+@dataclass(frozen=True)
+class MeanOf:
+    """The plain mean of other columns; there is none if one of them has no value."""
+
+    columns: tuple[Column, ...]
+    name: str
+    title: str
+    unit: str = "%"
+    decimals: int = 2
+    group: str = ""
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(domain for column in self.columns for domain in column.over))
+
+    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
+        return _mean([column.value(run, metric, scored) for column in self.columns])
+
+    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
+        whole = set(self.over) <= set(scored)
+        printed = paper_value(row.printed_in(table), row.key, self.name) if whole else None
+        return _mean([column.paper(table, row, scored) for column in self.columns]) if printed is None else printed
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
+
+
+@dataclass(frozen=True)
+class RelativeError:
+    """mCE: the mean over domains of the error, divided by that of another row's run of the same seed.
+
+    With a domain of clean images it is RmCE: of both errors those on clean images are first taken off.
+    """
+
+    over: tuple[str, ...]
+    name: str
+    title: str
+    clean: str = ""
+    baseline: str = "erm"  # the key of the row that it is relative to
+    unit: str = ""
+    decimals: int = 2
+    group: str = ""
+
+    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
+        baseline = run.beside.get(self.baseline)
+        if baseline is None:
+            return None
+        chosen = [domain for domain in self.over if domain in scored]
+        own, other = (_errors(each, (*chosen, self.clean), metric) for each in (run, baseline))
+        errors = {domain: own[domain] for domain in chosen}
+        if not self.clean:
+            return mean_corruption_error(errors, other)
+        if self.clean not in own or self.clean not in other:
+            return None
+        return relative_mean_corruption_error(errors, own[self.clean], other, other[self.clean])
+
+    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
+        """As printed: over fewer domains it is another number."""
+        return paper_value(row.printed_in(table), row.key, self.name) if set(self.over) <= set(scored) else None
+
+
+def _errors(run: RunScores, domains: Sequence[str], metric: str) -> dict[str, float]:
+    scores = {domain: run.score(domain, metric) for domain in domains}
+    return {domain: 1 - score for domain, score in scores.items() if score is not None}
 
 
 @dataclass(frozen=True)
@@ -183,6 +270,8 @@ class Fact:
     of: str
     divisor: float = 1.0
     decimals: int = 1
+    group: str = ""
+    over: tuple[str, ...] = ()
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
         value = run.fact(self.of)
@@ -190,6 +279,22 @@ class Fact:
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
         return paper_value(row.printed_in(table), row.key, self.name)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of the protocol is run: a share of each method's steps, and what else is made smaller, by method."""
+
+    name: str
+    share: float = 1.0
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    network: str = ""  # in the place of the benchmark's
+    benchmark: str = ""  # in the place of the table's, for rows that name none
+    note: str = ""  # what is reduced; empty for the whole protocol
+
+    @property
+    def reduced(self) -> bool:
+        return bool(self.note)
 
 
 @dataclass(frozen=True)
@@ -227,21 +332,9 @@ class Table:
         """Where runs are adapted, seeds are those of the draws, and all draws share one trained run."""
         return (PARENT_SEED,) if self.few_shot and row.adaptation is None else tuple(seeds)
 
-    def at(self, scale: Scale) -> Scale:
-        """The scale of this name as the table has it."""
-        return next((own for own in self.scales if own.name == scale.name), scale)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much of the protocol is run: a share of each method's steps, and what else is made smaller, by method."""
-
-    name: str
-    share: float = 1.0
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    network: str | None = None  # in the place of the benchmark's
-    note: str = ""  # what is reduced; empty for the whole protocol
-
-    @property
-    def reduced(self) -> bool:
-        return bool(self.note)
+    def at(self, scale: Scale) -> tuple[Table, Scale]:
+        """The table and the scale as it is run at it: maybe on another benchmark, which its title then says."""
+        own = next((each for each in self.scales if each.name == scale.name), scale)
+        if own.benchmark in ("", self.benchmark):
+            return self, own
+        return replace(self, benchmark=own.benchmark, title=f"{self.title}, on {own.benchmark}"), own

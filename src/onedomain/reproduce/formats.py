@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,28 @@ def write_files(result: Result, out: Path) -> list[Path]:
     return written
 
 
-def headings(result: Result) -> list[str]:
-    return ["method", *beside(result), *(f"{column.title} ({column.unit})" for column in result.table.columns)]
+@dataclass(frozen=True)
+class Block:
+    """Columns that stand together, all of them if they have no groups; the first has what stands beside every table."""
+
+    group: str
+    columns: tuple[Column, ...]
+    beside: Mapping[str, Callable[[ResultRow], str]]
+
+    @property
+    def headings(self) -> list[str]:
+        named = [f"{column.title} ({column.unit})" if column.unit else column.title for column in self.columns]
+        return [f"method, {self.group}" if self.group else "method", *self.beside, *named]
+
+
+def blocks(result: Result) -> list[Block]:
+    groups: dict[str, list[Column]] = {}
+    for column in result.table.columns:
+        groups.setdefault(column.group, []).append(column)
+    return [
+        Block(group, tuple(columns), {} if place else beside(result))
+        for place, (group, columns) in enumerate(groups.items())
+    ]
 
 
 def beside(result: Result) -> dict[str, Callable[[ResultRow], str]]:
@@ -52,15 +73,15 @@ def beside(result: Result) -> dict[str, Callable[[ResultRow], str]]:
     return {name: text for name, text in texts.items() if name not in columns}
 
 
-def lines(result: Result) -> Iterator[tuple[str, list[str]]]:
+def lines(result: Result, block: Block) -> Iterator[tuple[str, list[str]]]:
     """Each line as what it is (section, ours, paper, difference) and its texts, one a heading."""
-    section, facts = "", beside(result).values()
+    section, facts = "", block.beside.values()
     empty = [""] * len(facts)
     for row in result.rows:
         if row.row.section != section:
             section = row.row.section
-            yield "section", [section, *empty, *[""] * len(result.table.columns)]
-        cells = [(row.cells[column.name], column) for column in result.table.columns]
+            yield "section", [section, *empty, *[""] * len(block.columns)]
+        cells = [(row.cells[column.name], column) for column in block.columns]
         numbers = [NOT_RUN if row.row.not_run else ours(*each) for each in cells]
         yield "ours", [row.row.label, *(text(row) for text in facts), *numbers]
         if any(cell.paper is not None for cell, _ in cells):
@@ -72,7 +93,7 @@ def lines(result: Result) -> Iterator[tuple[str, list[str]]]:
 
 def ours(cell: Cell, column: Column) -> str:
     if cell.mean is None:
-        return GAP
+        return cell.gap or GAP
     mean = f"{cell.mean:.{column.decimals}f}"
     return mean if cell.deviation is None else f"{mean} ± {cell.deviation:.{column.decimals}f}"
 
@@ -102,9 +123,10 @@ def as_markdown(result: Result) -> str:
         return f"| {' | '.join(marked)} |"
 
     marks = {"section": "**", "ours": "", "paper": "*", "difference": ""}
-    head = headings(result)
-    text = [f"# {title(result)}", "", line(head), f"|---|{'---:|' * (len(head) - 1)}"]
-    text += [line(texts, marks[kind]) for kind, texts in lines(result)]
+    text = [f"# {title(result)}"]
+    for block in blocks(result):
+        text += ["", line(block.headings), f"|---|{'---:|' * (len(block.headings) - 1)}"]
+        text += [line(texts, marks[kind]) for kind, texts in lines(result, block)]
     text += ["", *(f"- {_escaped_for_markdown(remark)}" for remark in remarks(result))]
     return "\n".join([*text, "", "```", result.command, "```", ""])
 
@@ -148,16 +170,6 @@ def escaped(text: str) -> str:
 
 def as_latex(result: Result) -> str:
     r"""A booktabs table: it needs \usepackage{booktabs} alone."""
-    head = headings(result)
-    body = []
-    for place, (kind, texts) in enumerate(lines(result)):
-        cells = [escaped(text) for text in texts]
-        if kind == "section":
-            body += [r"\midrule"] if place else []
-            cells[0] = rf"\textit{{{cells[0]}}}"
-        elif kind != "ours":
-            cells = [rf"\quad {cells[0]}", *cells[1:]]
-        body.append(" & ".join(cells) + r" \\")
     # A comment ends with its line: what the texts hold cannot leave it.
     above = [f"% {' '.join(text.split())}" for text in (title(result), result.command)]
     return "\n".join(
@@ -168,6 +180,26 @@ def as_latex(result: Result) -> str:
             r"\centering\small",
             rf"\caption{{{escaped(title(result))}. {escaped(' '.join(remarks(result)))}}}",
             rf"\label{{tab:{result.table.name}-{result.scale.name}}}",
+            "\n\\par\\medskip\n".join(_tabular(result, block) for block in blocks(result)),
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _tabular(result: Result, block: Block) -> str:
+    body = []
+    for place, (kind, texts) in enumerate(lines(result, block)):
+        cells = [escaped(text) for text in texts]
+        if kind == "section":
+            body += [r"\midrule"] if place else []
+            cells[0] = rf"\textit{{{cells[0]}}}"
+        elif kind != "ours":
+            cells = [rf"\quad {cells[0]}", *cells[1:]]
+        body.append(" & ".join(cells) + r" \\")
+    head = block.headings
+    return "\n".join(
+        [
             rf"\begin{{tabular}}{{@{{}}l{'r' * (len(head) - 1)}@{{}}}}",
             r"\toprule",
             " & ".join(escaped(text) for text in head) + r" \\",
@@ -175,8 +207,6 @@ def as_latex(result: Result) -> str:
             *body,
             r"\bottomrule",
             r"\end{tabular}",
-            r"\end{table}",
-            "",
         ]
     )
 

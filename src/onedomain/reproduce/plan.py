@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from onedomain.adaptation import adaptation_class
 from onedomain.adaptation.base import Adaptation
-from onedomain.benchmarks import Benchmark
+from onedomain.benchmarks import Benchmark, find_benchmark
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.manifest import MANIFEST, Manifest, refuse_used_folder
@@ -36,12 +36,11 @@ class Bench:
     drawn: Mapping[str, int] = field(default_factory=dict)  # of each target that is adapted to: classes with images
 
     @classmethod
-    def load(cls, benchmark: Benchmark, data: Path, network: str | None = None, adapting: bool = False) -> Bench:
+    def load(cls, benchmark: Benchmark, data: Path, adapting: bool = False) -> Bench:
         """Everything that the runs will read: what is wrong with it is told before anything is started.
 
-        A `network` takes the place of the benchmark's. With `adapting` that is also what targets are drawn from.
+        With `adapting` that is also what targets are drawn from.
         """
-        benchmark = replace(benchmark, network=network or benchmark.network)
         source = benchmark.train(data)
         benchmark.calibration(data)
         scored, missing = benchmark.load_for_scoring(data)
@@ -78,15 +77,33 @@ class PlannedRun:
         benchmark, adapting = self.benchmark.name, self.row.adaptation
         where = [*(["--data", data] if data else []), *(["--device", device] if device else []), "--threads", "1"]
         start = [sys.executable, "-m", "onedomain"]
-        changes = [part for key, value in self.changes.items() for part in ("--set", f"{key}={setting_text(value)}")]
+        changes = as_options(self.changes)
         out = ["--resume", "--out", str(self.folder), "--seed", str(self.seed)]
         if adapting and self.parent:  # finished or not: adapting scores what it has not scored
             what = ["--target", self.target, "--shots", str(adapting.shots), "--method", adapting.method]
             return (*start, "adapt", str(self.parent.folder), *out, *what, *changes, *where)
         if self.state == "to score":
             return (*start, "evaluate", str(self.folder), "--benchmark", benchmark, *where)
-        what = ["--benchmark", benchmark, "--method", self.row.method, "--network", self.benchmark.network]
-        return (*start, "train", *out, *what, *changes, *where)
+        return (*start, "train", *out, *what_to_train(self.benchmark, self.row), *changes, *where)
+
+
+def what_to_train(benchmark: Benchmark, row: Row) -> list[str]:
+    """The options of `onedomain train` that say which row a run is of."""
+    return ["--benchmark", benchmark.name, "--method", row.method, "--network", benchmark.network]
+
+
+def as_options(changes: Mapping[str, Any]) -> list[str]:
+    """
+    >>> as_options({"steps": 9, "meta": False})
+    ['--set', 'steps=9', '--set', 'meta=false']
+    """
+    return [part for name, value in changes.items() for part in ("--set", f"{name}={setting_text(value)}")]
+
+
+def benchmark_at(name: str, scale: Scale) -> Benchmark:
+    """As a scale runs it, which may have another network."""
+    benchmark = find_benchmark(name)
+    return replace(benchmark, network=scale.network or benchmark.network)
 
 
 def configured(row: Row, scale: Scale, benchmark: Benchmark) -> tuple[Method, dict[str, Any]]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from onedomain.benchmarks import Benchmark, find_benchmark
+from onedomain.benchmarks import Benchmark
 from onedomain.errors import UserError
 from onedomain.methods.base import Method
-from onedomain.reproduce.declare import PARENT_SEED, Average, Row, RunScores, Scale, Table
-from onedomain.reproduce.plan import adapting, configured
+from onedomain.reproduce.declare import PARENT_SEED, Column, RelativeError, Row, RunScores, Scale, Table
+from onedomain.reproduce.notes import notes_on
+from onedomain.reproduce.plan import adapting, benchmark_at, configured
 
 Record = Mapping[str, Any]
 NEEDED = ("benchmark", "method", "settings", "seed", "domain", "metric", "value", "data", "onedomain")
@@ -27,6 +28,7 @@ class Cell:
     mean: float | None
     deviation: float | None
     paper: float | None
+    gap: str = ""  # why there is no mean, if there is more to say than that no run has it
 
     @property
     def difference(self) -> float | None:
@@ -105,7 +107,7 @@ def tabulate(
     command: str,
 ) -> Result:
     """The table of these records; those of other methods, settings or seeds are left out. No `seeds`: all there are."""
-    benchmarks = {name: find_benchmark(name) for name in table.benchmarks}
+    benchmarks = {name: benchmark_at(name, scale) for name in table.benchmarks}
     prefixes = {name: f"{name}/" if any(row.tasks for row in table.rows) else "" for name in benchmarks}
     by_part: dict[str, list[RunScores]] = {part.name: [] for part in table.grid}
     for name, benchmark in benchmarks.items():
@@ -121,16 +123,18 @@ def tabulate(
     targets = list(dict.fromkeys(target for each in of.values() for target in each))
     scored = [target for target in targets if all(target in run.domains for run in used if target in of[run.benchmark])]
     asked = tuple(seeds) if seeds is not None else tuple(sorted({run.number for run in used}))
-    rows = [
-        _row(table, scale, row, runs, scored, asked, benchmarks) for row, runs in zip(table.rows, by_row, strict=True)
-    ]
+    shown = _beside_each_other(table, by_row)
+    rows = []
+    for row, runs, ours in zip(table.rows, by_row, shown, strict=True):
+        rows.append(_row(table, scale, row, runs, ours, scored, asked, benchmarks))
+    data = _data(used)
     return Result(
         table=table,
         scale=scale,
         seeds=asked,
         rows=tuple(rows),
-        notes=tuple(_notes(table, scale, targets, used, scored)),
-        data=tuple(_data(used)),
+        notes=tuple(notes_on(table, scale, targets, shown, scored, data)),
+        data=tuple(data),
         versions=_versions(used),
         command=command,
         date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -142,12 +146,12 @@ def _row(
     table: Table,
     scale: Scale,
     row: Row,
-    runs: Sequence[RunScores],
+    runs: Sequence[RunScores],  # of every task
+    ours: Sequence[RunScores],
     scored: Sequence[str],
     asked: Sequence[int],
     benchmarks: Mapping[str, Benchmark],
 ) -> ResultRow:
-    ours = _together(runs)
     minutes = cell([run.fact("train_seconds") for run in runs], None).mean
     return ResultRow(
         row=row,
@@ -159,10 +163,24 @@ def _row(
             column.name: cell(
                 [column.value(run, table.metric, scored) for run in ours],
                 column.paper(table.name, row, scored),
+                _gap(table, column, ours),
             )
             for column in table.columns
         },
     )
+
+
+def _beside_each_other(table: Table, by_row: Sequence[Sequence[RunScores]]) -> list[list[RunScores]]:
+    """The runs of each row, every one with those of the other rows that have its benchmark and its number."""
+    together = [_together(runs) for runs in by_row]
+    beside: dict[tuple[str, int], dict[str, RunScores]] = {}
+    for row, runs in zip(table.rows, together, strict=True):
+        for run in runs:
+            beside.setdefault((table.benchmark_of(row), run.number), {})[row.key] = run
+    return [
+        [replace(run, beside=beside[table.benchmark_of(row), run.number]) for run in runs]
+        for row, runs in zip(table.rows, together, strict=True)
+    ]
 
 
 def _together(runs: Sequence[RunScores]) -> list[RunScores]:
@@ -200,14 +218,26 @@ def _is_method(run: RunScores, method: Method) -> bool:
     return run.method == method.name and _read_settings(type(method), run.settings) == method.settings
 
 
-def cell(values: Sequence[float | None], paper: float | None) -> Cell:
+def cell(values: Sequence[float | None], paper: float | None, gap: str = "") -> Cell:
     """
     >>> cell([1.0, 3.0], 1.5)
-    Cell(values=(1.0, 3.0), mean=2.0, deviation=1.4142135623730951, paper=1.5)
+    Cell(values=(1.0, 3.0), mean=2.0, deviation=1.4142135623730951, paper=1.5, gap='')
     """
     known = tuple(value for value in values if value is not None)
     mean = fmean(known) if known else None
-    return Cell(known, mean, stdev(known) if len(known) > 1 else None, paper)
+    return Cell(known, mean, stdev(known) if len(known) > 1 else None, paper, "" if known else gap)
+
+
+def _gap(table: Table, column: Column, runs: Sequence[RunScores]) -> str:
+    """What a cell says of runs without a value."""
+    if not runs or not isinstance(column, RelativeError):
+        return ""
+    there = any(column.baseline in run.beside for run in runs)
+    return "not defined" if there else f"no {_baseline(table, column).label}"
+
+
+def _baseline(table: Table, column: RelativeError) -> Row:
+    return next(row for row in table.rows if row.key == column.baseline)
 
 
 def _read_settings(kind: type[Method], settings: Mapping[str, Any]) -> Any:
@@ -252,24 +282,3 @@ def _versions(runs: Sequence[RunScores]) -> dict[str, str]:
         for name, version in {"onedomain": record["onedomain"], **record.get("environment", {})}.items():
             found.setdefault(name, set()).add(str(version))
     return {name: ", ".join(sorted(versions)) for name, versions in found.items()}
-
-
-def _notes(
-    table: Table, scale: Scale, targets: Sequence[str], runs: Sequence[RunScores], scored: Sequence[str]
-) -> Iterable[str]:
-    if scale.reduced:
-        yield f"Reduced protocol: {scale.note}. The paper's numbers are of its whole protocol."
-    titles = {column.name: column.title for column in table.columns}
-    absent = [name for name in targets if name not in scored]
-    for name in absent:
-        by_some = any(name in run.domains for run in runs)
-        yield f"{titles.get(name, name)}: not scored{' by every run' if by_some else ''}, for want of data."
-    if absent and scored and any(isinstance(column, Average) for column in table.columns):
-        names = [titles.get(name, name) for name in scored]
-        yield f"The averages, the paper's too, are over {', '.join(names)}."
-    for each in _data(runs):
-        if each["note"] and each["domain"] in targets:
-            yield f"{titles.get(each['domain'], each['domain'])}: {each['note']}."
-    if len({run.number for run in runs}) > 1:
-        yield f"Numbers after ± are sample standard deviations over {'draws' if table.few_shot else 'seeds'}."
-    yield from table.notes

@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from onedomain.progress import duration
 from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.estimate import Estimate
-from onedomain.reproduce.formats import headings, lines, remarks, title
+from onedomain.reproduce.formats import blocks, lines, remarks, title
 from onedomain.reproduce.paper import setting_text
 from onedomain.reproduce.plan import PlannedRun
 from onedomain.reproduce.result import Result
@@ -28,14 +28,16 @@ def _console() -> Console:
 
 
 def show_result(result: Result) -> None:
-    table = RichTable(title=title(result), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for place, heading in enumerate(headings(result)):
-        table.add_column(heading, justify="right" if place else "left")
-    for kind, texts in lines(result):
-        label = texts[0] if kind in ("section", "ours") else f"  {texts[0]}"
-        table.add_row(label, *texts[1:], style=STYLES[kind])
     console = _console()
-    console.print(table)
+    for number, block in enumerate(blocks(result)):
+        heading = None if number else title(result)
+        table = RichTable(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        for place, name in enumerate(block.headings):
+            table.add_column(name, justify="right" if place else "left")
+        for kind, texts in lines(result, block):
+            label = texts[0] if kind in ("section", "ours") else f"  {texts[0]}"
+            table.add_row(label, *texts[1:], style=STYLES[kind])
+        console.print(table)
     for remark in remarks(result):
         console.print(remark, soft_wrap=True)
 
