@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from onedomain.figures import calibration, curves, domains, embedding, over_training, pictures
+from onedomain.figures import calibration, curves, domains, embedding, over_training, pictures, shots
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import png, save, svg
 from onedomain.grouping import group_runs
@@ -60,6 +60,13 @@ KINDS = (
         "Each point is a domain: the further right, the less it looks like the source to the model. A model that knows "
         "where it fails has its points fall from top left to bottom right, and a rank correlation near 1.",
         domains.accuracy_and_uncertainty,
+    ),
+    Kind(
+        "shots",
+        "Accuracy against shots",
+        "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands the "
+        "run as it was trained; whiskers show one deviation over draws of these images.",
+        shots.accuracy_over_shots,
     ),
     Kind(
         "reliability",
