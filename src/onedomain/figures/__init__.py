@@ -8,7 +8,17 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from onedomain.figures import calibration, curves, domains, embedding, over_training, pictures, segments, severity
+from onedomain.figures import (
+    calibration,
+    curves,
+    domains,
+    embedding,
+    over_training,
+    pictures,
+    segments,
+    severity,
+    shots,
+)
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import png, save, svg
 from onedomain.grouping import group_runs
@@ -89,6 +99,19 @@ KINDS = (
         "Of the pixels that are of a class or were called it, the share that is both. A class that a domain does not "
         "have is left out there.",
         segments.classes,
+    ),
+    Kind(
+        "shots",
+        "Accuracy against shots",
+        "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands the "
+        "run as it was trained; whiskers show one deviation over draws of these images.",
+        shots.accuracy_over_shots,
+        with_miou=(
+            "shots",
+            "mIoU against shots",
+            "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands "
+            "the run as it was trained; whiskers show one deviation over draws of these images.",
+        ),
     ),
     Kind(
         "reliability",

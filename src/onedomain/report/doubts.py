@@ -47,8 +47,9 @@ DOUBTS = (
 def uncertainty_table(comparison: Comparison, identity: str) -> Table:
     """A row a method, each value the mean over the unseen domains that all have."""
     values = [[_over_domains(comparison, contender, doubt) for doubt in DOUBTS] for contender in comparison.contenders]
-    several = len(comparison.contenders) > 1
-    best = [_best(doubt, [row[place] for row in values]) if several else None for place, doubt in enumerate(DOUBTS)]
+    alike = [row for each, row in zip(comparison.contenders, values, strict=True) if each in comparison.rivals]
+    several = len(alike) > 1
+    best = [_best(doubt, [row[place] for row in alike]) if several else None for place, doubt in enumerate(DOUBTS)]
     rows = [
         [Cell(contender.title, contender.title), *map(_doubt_cell, DOUBTS, row, best)]
         for contender, row in zip(comparison.contenders, values, strict=True)
