@@ -21,6 +21,15 @@ def test_entropy_and_mutual_information_by_hand():
     assert said.mutual_information.tolist() == pytest.approx([math.log(2), 0.0])
 
 
+def test_a_plain_prediction_stands_beside_the_draws():
+    draws = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
+    said = Predictive(draws, plain=torch.tensor([[0.75, 0.25]]))
+    assert said.probabilities.tolist() == [[0.75, 0.25]]
+    assert said.mean.tolist() == [[0.5, 0.5]]
+    assert said.entropy.item() == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
+    assert said.mutual_information.item() == pytest.approx(math.log(2))  # of the draws alone
+
+
 def test_dense_predictions_have_maps():
     said = Predictive(torch.rand(4, 2, 3, 5, 6).softmax(2))
     assert said.entropy.shape == said.mutual_information.shape == (2, 5, 6)
@@ -48,9 +57,10 @@ def test_draws_are_taken_up_one_by_one_and_none_is_kept():
 def test_parts_are_joined_as_if_they_had_been_one():
     draws = torch.rand(3, 5, 4).softmax(2)
     statistics = torch.rand(5, 2)
-    parts = [Predictive(draws[:, part], statistics[part]) for part in (slice(0, 2), slice(2, 5))]
-    joined, whole = Predictive.joined(parts), Predictive(draws, statistics)
-    for name in ("probabilities", "entropy", "mutual_information", "statistics"):
+    plain = torch.rand(5, 4).softmax(1)
+    parts = [Predictive(draws[:, part], statistics[part], plain=plain[part]) for part in (slice(0, 2), slice(2, 5))]
+    joined, whole = Predictive.joined(parts), Predictive(draws, statistics, plain=plain)
+    for name in ("probabilities", "mean", "entropy", "mutual_information", "statistics"):
         assert torch.equal(getattr(joined, name), getattr(whole, name))
     assert joined.embedding is None
 

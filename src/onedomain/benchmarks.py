@@ -162,7 +162,6 @@ BENCHMARKS = {
                     "learning_rate": 1e-3,
                     "checkpoint_every": 200,
                     "warm_up": 60,
-                    "adversary_rate": 1e-2,
                     "prediction_draws": 3,
                 },
             },

@@ -49,9 +49,9 @@ BEFORE = "before.jsonl"  # in an adapted run, its parent's records of the very i
 class Predictions:
     """What a model says of images: a class each, the probability of every class, and its uncertainty.
 
-    `probabilities` are the mean over the model's Monte-Carlo draws, if it has any, and `labels` their largest.
-    `uncertainty` is their entropy, in nats: 0 when certain, log(classes) when clueless. `mutual_information` is the
-    part of it that the draws disagree about. `domain_score` says how unlike the source an image is, and
+    `probabilities` are the network's, and `labels` their largest. `uncertainty` is their entropy, in nats: 0 when
+    certain, log(classes) when clueless. `mutual_information` is what a model's Monte-Carlo draws disagree about, in
+    nats too; 0 for a model that draws nothing. `domain_score` says how unlike the source an image is, and
     `out_of_domain` whether 95% of held-out source images score lower; both are None for a run without a calibration.
     For dense outputs `labels`, `uncertainty` and `mutual_information` are maps (N, H, W), `probabilities` (N, C, H, W).
     """

@@ -12,18 +12,24 @@ import torch
 from torch import Tensor
 
 LEVEL = 0.95  # share of held-out source images that count as in the domain
+ROUNDING = 1e-6  # the image that gave the threshold must not pass it by the last bits of its own score
 MOST_IMAGES = 2000  # of the source, and of its held-out part, that a calibration looks at
 
 
 class Predictive:
     """What a model says of N samples, from Monte-Carlo draws that are taken up one by one: none of them is kept.
 
-    `draws` are probabilities, (N, C, …) each. `statistics` are those of (μ, σ), if φ gives them, (N, F); `embedding` is
-    z of the plain pass, (N, …), if the network's layer is named.
+    `draws` are probabilities, (N, C, …) each; `plain` those of the undisturbed network, the prediction if they are
+    given. `statistics` are those of (μ, σ), if φ gives them, (N, F); `embedding` is z of the plain pass, (N, …), if the
+    network's layer is named.
     """
 
     def __init__(
-        self, draws: Iterable[Tensor], statistics: Tensor | None = None, embedding: Tensor | None = None
+        self,
+        draws: Iterable[Tensor],
+        statistics: Tensor | None = None,
+        embedding: Tensor | None = None,
+        plain: Tensor | None = None,
     ) -> None:
         self.statistics, self.embedding = statistics, embedding
         rest = iter(draws)
@@ -31,7 +37,8 @@ class Predictive:
         for draw in rest:
             expected = (entropy(total) if expected is None else expected) + entropy(draw)
             total, count = total + draw, count + 1
-        self.probabilities = total if count == 1 else total / count  # the mean prediction, (N, C, …)
+        self.mean = total if count == 1 else total / count  # of the draws, (N, C, …)
+        self.probabilities = self.mean if plain is None else plain  # the prediction, (N, C, …)
         self.expected_entropy = None if expected is None else expected / count  # of a draw, (N, …); None for one draw
 
     @classmethod
@@ -42,21 +49,22 @@ class Predictive:
             values = [getattr(part, name) for part in parts]
             return None if values[0] is None else torch.cat(values)
 
-        whole = cls([torch.cat([part.probabilities for part in parts])], column("statistics"), column("embedding"))
+        draws = [torch.cat([part.mean for part in parts])]
+        whole = cls(draws, column("statistics"), column("embedding"), column("probabilities"))
         whole.expected_entropy = column("expected_entropy")
         return whole
 
     @cached_property
     def entropy(self) -> Tensor:
-        """Of the mean prediction, in nats, (N, …): 0 when certain, log(C) when clueless."""
+        """Of the prediction, in nats, (N, …): 0 when certain, log(C) when clueless."""
         return entropy(self.probabilities)
 
     @cached_property
     def mutual_information(self) -> Tensor:
-        """Entropy of the mean minus mean entropy, (N, …): what the draws disagree about. 0 for a single draw."""
+        """Entropy of the draws' mean minus their mean entropy, (N, …): what they disagree about. 0 for one draw."""
         if self.expected_entropy is None:
             return torch.zeros_like(self.entropy)
-        return (self.entropy - self.expected_entropy).clamp(min=0)
+        return (entropy(self.mean) - self.expected_entropy).clamp(min=0)
 
 
 def entropy(probabilities: Tensor) -> Tensor:
@@ -125,7 +133,8 @@ def calibrate(
     scores = torch.cat([domain_score(each, mean, precision) for each in said]).sort().values
     # Conformal: with n ≥ 19 scores, the next one from the same domain exceeds this one with a chance of at most 5%.
     place = min(len(scores), math.ceil(LEVEL * (len(scores) + 1))) - 1
-    return Calibration(float(scores[place]), len(scores), has_held_out, mean, precision)
+    threshold = float(scores[place]) * (1 + ROUNDING)
+    return Calibration(threshold, len(scores), has_held_out, mean, precision)
 
 
 def shrunk_precision(values: Tensor) -> Tensor:

@@ -64,7 +64,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path, tiny, moment, m
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_predictions_are_the_mean_of_draws_and_the_same_each_time(tmp_path):
+def test_predictions_are_the_networks_with_draws_beside_them_and_the_same_each_time(tmp_path):
     tiny = make_tiny(300)
     torch.manual_seed(0)
     given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "steps": 60, "progress": False}
@@ -77,12 +77,17 @@ def test_predictions_are_the_mean_of_draws_and_the_same_each_time(tmp_path):
     assert said.mutual_information.max() > 0
     plain = run.method.predictive(tiny.batch(range(40)).images, draws=0)
     run.network.module.eval()
-    assert torch.allclose(plain.probabilities.float(), run.network(tiny.batch(range(40)).images).softmax(1), atol=1e-6)
+    assert torch.allclose(said.probabilities.float(), run.network(tiny.batch(range(40)).images).softmax(1), atol=1e-6)
+    assert torch.equal(plain.probabilities, said.probabilities)
+    assert (plain.mutual_information == 0).all()
+    assert not torch.allclose(said.mean, said.probabilities, atol=1e-3)
     p, loaded = run.predict(tiny.images), od.load(tmp_path / "a", network=TinyNet()).predict(tiny.images)
     assert np.array_equal(p.probabilities, loaded.probabilities)
+    assert np.array_equal(p.mutual_information, loaded.mutual_information)
     assert np.array_equal(p.out_of_domain, loaded.out_of_domain)
     alone = run.predict(tiny.images[7:8])
     assert np.allclose(alone.probabilities[0], p.probabilities[7], atol=1e-6)
+    assert np.allclose(alone.mutual_information[0], p.mutual_information[7], atol=1e-6)
     assert p.out_of_domain.mean() < 0.3
     assert run.predict(255 - tiny.images).out_of_domain.mean() > 0.9
 

@@ -56,7 +56,9 @@ class UncertainSDGSettings(Settings):
     second_order: bool = Field(True, description="exact gradient through the inner step; false leaves out curvature")
     inner_rate: float = Field(1e-4, gt=0, description="η of Eq. 8 (released code: 1e-4)")
     inner_steps: int = Field(1, ge=1, description="gradient steps of the meta-train (paper: one or more)")
-    prediction_draws: int = Field(5, ge=0, description="Monte-Carlo draws of a prediction; 0: none, the plain network")
+    prediction_draws: int = Field(
+        5, ge=0, description="Monte-Carlo draws that mutual information comes from; the prediction needs none"
+    )
 
     @model_validator(mode="after")
     def _some_weight(self) -> UncertainSDGSettings:
@@ -130,9 +132,9 @@ class UncertainSDG(Method):
 
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
-        """One plain pass gives (μ, σ) of every layer; the draws share what lies before the noise, in one batch.
+        """One plain pass gives the prediction and (μ, σ); the draws share what lies before the noise, in one batch.
 
-        An image's prediction does not depend on the others: all have the same standard normal draws.
+        What is said of an image does not depend on the others: all have the same standard normal draws.
         """
         count = self.settings.prediction_draws if draws is None else draws
         self.network.module.eval()
@@ -152,7 +154,7 @@ class UncertainSDG(Method):
         given = images if self.expand else images.repeat(count, 1, 1, 1)
         with added(self.network, noise.draw_alike(count, self.seed), share):
             sampled = self.network(given).double().softmax(1)
-        return Predictive(sampled.view(count, len(images), *sampled.shape[1:]), statistics, seen.z)
+        return Predictive(sampled.view(count, len(images), *sampled.shape[1:]), statistics, seen.z, plain)
 
     @property
     def snapshot_steps(self) -> tuple[int, ...]:
