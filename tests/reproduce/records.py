@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from onedomain.benchmarks import find_benchmark
-from onedomain.reproduce.declare import Row, Scale, Table
+from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.plan import configured
+from onedomain.reproduce.rows import Row
 
 
 def records(

@@ -9,9 +9,9 @@ import pytest
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.errors import UserError
 from onedomain.reproduce.command import Request, from_records
-from onedomain.reproduce.declare import Row
 from onedomain.reproduce.formats import as_markdown, blocks
 from onedomain.reproduce.result import Failure, tabulate
+from onedomain.reproduce.rows import Row
 from onedomain.reproduce.show import show_result
 from onedomain.reproduce.tables import SCALES, TABLES
 from tests.reproduce.records import records

@@ -14,11 +14,13 @@ import onedomain as od
 from onedomain.adaptation.adapting import adapt
 from onedomain.benchmarks import BENCHMARKS, Benchmark, family_of
 from onedomain.errors import UserError
-from onedomain.reproduce.declare import Adapting, Average, Row, Scale, Score, Table
+from onedomain.reproduce.columns import Average, Score
+from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.estimate import estimate
 from onedomain.reproduce.formats import as_csv, as_json, as_latex, as_markdown
 from onedomain.reproduce.plan import Bench, adapting, configured, plan
 from onedomain.reproduce.result import tabulate
+from onedomain.reproduce.rows import Adapting, Row
 from onedomain.reproduce.tables import SCALES, TABLES
 from tests.conftest import TinyNet, make_tiny
 from tests.reproduce.records import records

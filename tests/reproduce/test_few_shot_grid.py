@@ -15,8 +15,10 @@ import pytest
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import Interrupted, OnedomainError
+from onedomain.reproduce.columns import Average, Score
 from onedomain.reproduce.command import Request, from_records, reproduce, show_what_would_be_done
-from onedomain.reproduce.declare import Adapting, Average, Row, Score, Table
+from onedomain.reproduce.declare import Table
+from onedomain.reproduce.rows import Adapting, Row
 from onedomain.reproduce.tables import SCALES
 from tests.reproduce.test_command import PROGRAM, fingerprints
 from tests.reproduce.toy import TASKS

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from onedomain.reproduce.declare import Row
 from onedomain.reproduce.formats import as_csv, as_json, as_latex, as_markdown, escaped, write_files
 from onedomain.reproduce.result import Failure, tabulate
+from onedomain.reproduce.rows import Row
 from onedomain.reproduce.show import show_result
 from onedomain.reproduce.tables import SCALES, TABLES
 from tests.reproduce.records import records

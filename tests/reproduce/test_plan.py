@@ -14,9 +14,11 @@ import onedomain as od
 from onedomain.benchmarks import Benchmark
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
-from onedomain.reproduce.declare import Row, Scale, Score, Table
+from onedomain.reproduce.columns import Score
+from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.estimate import estimate
 from onedomain.reproduce.plan import Bench, configured, plan
+from onedomain.reproduce.rows import Row
 from tests.conftest import TinyNet, make_tiny
 
 ERM, SDG = Row("ERM", "erm"), Row("SDG", "sdg", {"beta": 0.0})

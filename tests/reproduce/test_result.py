@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from onedomain.errors import UserError
-from onedomain.reproduce.declare import Row, Score, Table
+from onedomain.reproduce.columns import Score
+from onedomain.reproduce.declare import Table
 from onedomain.reproduce.result import Failure, tabulate
+from onedomain.reproduce.rows import Row
 from onedomain.reproduce.tables import SCALES, TABLES
 from tests.reproduce.records import records
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from onedomain.benchmarks import find_benchmark
 from onedomain.methods import method_names
-from onedomain.reproduce.declare import Average
+from onedomain.reproduce.columns import Average
 from onedomain.reproduce.paper import PAPER
 from onedomain.reproduce.plan import configured
 from onedomain.reproduce.tables import SCALES, TABLES
@@ -123,3 +125,12 @@ def test_tables_are_listed_without_torch() -> None:
     """Shell completion and a wrong name must be quick."""
     program = "import sys; import onedomain.reproduce.tables; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_help_readme_and_docs_name_every_table(onedomain) -> None:
+    root = Path(__file__).parents[2]
+    [listed] = re.findall(r"# the paper's tables: (.*\n.*)\n", (root / "README.md").read_text())
+    for text in (onedomain("reproduce", "--help")[1], listed):
+        assert set(TABLES) <= set(re.findall(r"[a-z]+(?:-[a-z]+)*", text))
+    documented = re.findall(r"^\| `([a-z-]+)` \|", (root / "docs" / "reproduce.md").read_text(), re.MULTILINE)
+    assert documented == list(TABLES)

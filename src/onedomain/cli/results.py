@@ -19,7 +19,11 @@ def _table_names() -> list[str]:
 def reproduce(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", autocompletion=_table_names, help="digits, efficiency, ablation or curves."),
+        typer.Argument(
+            metavar="NAME",
+            autocompletion=_table_names,
+            help="digits, efficiency, ablation, curves, cifar-severity, cifar-corruptions, segmentation or few-shot.",
+        ),
     ],
     scale: Annotated[
         str,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onedomain.files import write_atomically
-from onedomain.reproduce.declare import Column
+from onedomain.reproduce.columns import Column
 from onedomain.reproduce.result import Cell, Result, ResultRow
 
 GAP = "–"

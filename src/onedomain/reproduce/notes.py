@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from onedomain.reproduce.declare import Fact, RelativeError, RunScores, Scale, Score, Table
+from onedomain.reproduce.columns import Fact, RelativeError, RunScores, Score
+from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.plan import as_options, benchmark_at, configured, what_to_train
 
 MOST_NAMED = 8  # domains of a note

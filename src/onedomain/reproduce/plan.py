@@ -18,8 +18,9 @@ from onedomain.manifest import MANIFEST, Manifest, refuse_used_folder
 from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.records import RunRecords, read_run
-from onedomain.reproduce.declare import PARENT_SEED, Adapting, Row, Scale, Table
+from onedomain.reproduce.declare import PARENT_SEED, Scale, Table
 from onedomain.reproduce.paper import setting_text
+from onedomain.reproduce.rows import Adapting, Row
 from onedomain.run import BEFORE
 
 State = Literal["done", "to score", "going on", "new"]

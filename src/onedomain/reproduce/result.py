@@ -12,9 +12,11 @@ from typing import Any
 from onedomain.benchmarks import Benchmark
 from onedomain.errors import UserError
 from onedomain.methods.base import Method
-from onedomain.reproduce.declare import PARENT_SEED, Column, RelativeError, Row, RunScores, Scale, Table
+from onedomain.reproduce.columns import Column, RelativeError, RunScores
+from onedomain.reproduce.declare import PARENT_SEED, Scale, Table
 from onedomain.reproduce.notes import notes_on
 from onedomain.reproduce.plan import adapting, benchmark_at, configured
+from onedomain.reproduce.rows import Row
 
 Record = Mapping[str, Any]
 NEEDED = ("benchmark", "method", "settings", "seed", "domain", "metric", "value", "data", "onedomain")

@@ -7,7 +7,9 @@ from dataclasses import replace
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.data.synthia import CONDITIONS, SOURCE_CONDITIONS
 from onedomain.errors import unknown
-from onedomain.reproduce.declare import Adapting, Average, Column, Fact, MeanOf, RelativeError, Row, Scale, Score, Table
+from onedomain.reproduce.columns import Average, Column, Fact, MeanOf, RelativeError, Score
+from onedomain.reproduce.declare import Scale, Table
+from onedomain.reproduce.rows import Adapting, Row
 
 _DIGITS = (Score("svhn", "SVHN"), Score("mnist-m", "MNIST-M"), Score("syn", "SYN"), Score("usps", "USPS"))
 _DIGITS_AVERAGE = Average(tuple(score.name for score in _DIGITS))
