@@ -130,7 +130,7 @@ def test_the_records_of_a_run_bring_its_answers(run, tiny):
     assert outcomes["Köln/Nacht"].right.mean() == pytest.approx(evaluation["Köln/Nacht"].accuracy)
     predictions = run.predict(tiny.images)
     assert np.array_equal(outcomes["same"].predicted, predictions.labels)
-    assert np.allclose(outcomes["same"].mutual_information, predictions.mutual_information)
+    assert np.allclose(outcomes["same"].uncertainty, predictions.uncertainty)
     run.network.module.eval()
     with torch.no_grad():
         z = run.network.embed(tiny.batch(outcomes["same"].sample).images)[1]

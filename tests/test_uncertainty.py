@@ -73,7 +73,7 @@ def test_a_model_without_statistics_is_not_asked_about_the_whole_source():
             asked.append(1)
             yield Predictive(torch.full((1, 4, 2), 0.5))
 
-    calibrate(source, lambda draws: [Predictive(torch.full((1, 4, 2), 0.5))], True)
+    calibrate(source(), [Predictive(torch.full((1, 4, 2), 0.5))], True)
     assert len(asked) == 1
 
 
@@ -85,7 +85,7 @@ def test_one_in_twenty_of_the_source_is_flagged_and_what_lies_far_is():
     generator = torch.Generator().manual_seed(0)
     spread = torch.tensor([1.0, 10.0, 0.1])
     source, held_out, later = (spread * torch.randn(4000, 3, generator=generator) for _ in range(3))
-    calibration = calibrate(lambda: [said(source)], lambda draws: [said(held_out)], True)
+    calibration = calibrate([said(source)], [said(held_out)], True)
     scores = calibration.score(said(later))
     assert float((scores > calibration.threshold).double().mean()) == pytest.approx(0.05, abs=0.01)
     assert float(scores.square().mean()) == pytest.approx(1.0, abs=0.05)  # Mahalanobis: every direction counts alike
@@ -98,7 +98,7 @@ def test_the_distance_is_mahalanobis():
     values = torch.randn(50_000, 2, generator=generator, dtype=torch.float64) @ torch.tensor(
         [[2.0, 1.0], [0.0, 1.0]], dtype=torch.float64
     )
-    calibration = calibrate(lambda: [said(values)], lambda draws: [said(values)], True)
+    calibration = calibrate([said(values)], [said(values)], True)
     point = torch.tensor([[3.0, -1.0]], dtype=torch.float64)
     centred = (point - values.mean(0)).numpy()[0]
     expected = math.sqrt(centred @ np.linalg.inv(np.cov(values.numpy().T)) @ centred / 2)
@@ -106,14 +106,14 @@ def test_the_distance_is_mahalanobis():
 
 
 def test_constant_statistics_do_not_break_it():
-    calibration = calibrate(lambda: [said(torch.ones(20, 3))], lambda draws: [said(torch.ones(5, 3))], True)
+    calibration = calibrate([said(torch.ones(20, 3))], [said(torch.ones(5, 3))], True)
     assert calibration.score(said(torch.ones(2, 3))).tolist() == [0.0, 0.0]
     assert calibration.score(said(torch.zeros(1, 3))).item() > calibration.threshold
 
 
 def test_models_without_phi_are_scored_by_entropy():
     sure, unsure = torch.tensor([[[0.99, 0.01]]]), torch.tensor([[[0.5, 0.5]]])
-    calibration = calibrate(list, lambda draws: [Predictive(sure.repeat(1, 100, 1))], True)
+    calibration = calibrate([], [Predictive(sure.repeat(1, 100, 1))], True)
     assert calibration.mean is None
     assert calibration.score(Predictive(unsure)).item() == pytest.approx(math.log(2))
     assert calibration.score(Predictive(unsure)).item() > calibration.threshold

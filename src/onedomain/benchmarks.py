@@ -158,7 +158,7 @@ BENCHMARKS = {
                     "wae_epochs": 5,
                 },
                 "uncertain-sdg": {
-                    "steps": 400,
+                    "steps": 300,
                     "learning_rate": 1e-3,
                     "checkpoint_every": 200,
                     "warm_up": 60,

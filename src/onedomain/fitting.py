@@ -150,7 +150,7 @@ def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
 def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
     """How the source scores with this network: what `out_of_domain` of its predictions rests on."""
 
-    def said(domain: Domain, draws: int | None) -> Iterator[Predictive]:
+    def said(domain: Domain) -> Iterator[Predictive]:
         # From all over the domain: folders are sorted by class.
         some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
         height, width, _ = domain.image_shape
@@ -158,11 +158,11 @@ def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calib
         size = images_at_once(height, width, min(250, 4 * method.settings.batch_size), classes=classes)
         for start in range(0, len(some), size):
             images = domain.batch(some[start : start + size], method.device).images
-            yield method.predictive(images, draws=draws)
+            yield method.predictive(images, draws=0)
 
     with private_randomness():
         seed_everything(method.seed, step=-1)  # a dataset may be random
-        return calibrate(lambda: said(source, 0), lambda draws: said(held_out or source, draws), held_out is not None)
+        return calibrate(said(source), said(held_out or source), held_out is not None)
 
 
 def blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:

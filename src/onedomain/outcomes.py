@@ -33,7 +33,6 @@ _ARRAYS = (
     "shares_right",
     "confidence",
     "uncertainty",
-    "mutual_information",
     "domain_score",
     "sample",
     "sample_probabilities",
@@ -47,11 +46,10 @@ _ARRAYS = (
 class Outcome:
     """The answers of a run on one domain, in the domain's order, and a fixed sample of its images.
 
-    `confidence` is the probability of the class that was predicted, `uncertainty` the entropy of the prediction and
-    `mutual_information` what Monte-Carlo draws disagree about, both in nats; `domain_score` is None for a run without
-    a calibration. `sample` are indices into the domain, the same for every run that was scored on as many images; the
-    embedding (None if the network's layer is not named) and the probabilities are of all of them, `sample_images`,
-    bytes of (height, width, channels), of the first ones.
+    `confidence` is the probability of the class that was predicted, `uncertainty` the entropy of the prediction in
+    nats; `domain_score` is None for a run without a calibration. `sample` are indices into the domain, the same for
+    every run that was scored on as many images; the embedding (None if the network's layer is not named) and the
+    probabilities are of all of them, `sample_images`, bytes of (height, width, channels), of the first ones.
 
     Where pixels have labels, a number for each would be too large: `labels` and `predicted` are None, `shares_right` is
     the share of an image's pixels that are right, the other values are means over its pixels; void ones do not count,
@@ -71,7 +69,6 @@ class Outcome:
     value_range: tuple[float, float]  # of a pixel: what is 0 and what is 255 in `sample_images`
     confidence: FloatArray = field(repr=False)
     uncertainty: FloatArray = field(repr=False)
-    mutual_information: FloatArray = field(repr=False)
     sample: IntArray = field(repr=False)
     sample_probabilities: FloatArray = field(repr=False)
     sample_images: ByteArray = field(repr=False)
@@ -153,7 +150,7 @@ class Gathering:
     def add(self, batch: Batch, said: Predictive, domain_score: torch.Tensor | None) -> None:
         """Take the next images and what was said of them."""
         confidence, predicted = said.probabilities.max(1)
-        values = {"confidence": confidence, "uncertainty": said.entropy, "mutual_information": said.mutual_information}
+        values = {"confidence": confidence, "uncertainty": said.entropy}
         if self.domain.dense:
             counted = torch.ones_like(batch.labels, dtype=torch.bool)
             if self.domain.void is not None:

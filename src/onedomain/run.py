@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,7 @@ class Run:
             for name, domain in checked.items():
                 gathering = Gathering(domain, unseen=name not in seen)
                 scores[name] = score(
-                    self.method.predictive,
+                    partial(self.method.predictive, draws=0),  # draws add nothing to what is scored
                     domain,
                     calibration=self.calibration,
                     device=self.method.device,

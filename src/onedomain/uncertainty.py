@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -111,16 +111,13 @@ def domain_score(predictive: Predictive, mean: Tensor | None, precision: Tensor 
 
 
 def calibrate(
-    source: Callable[[], Iterable[Predictive]],
-    held_out: Callable[[int | None], Iterable[Predictive]],
+    source: Iterable[Predictive],
+    held_out: Iterable[Predictive],
     has_held_out: bool,
 ) -> Calibration:
-    """Learn what the source looks like from training images, and where it ends from images that were held out.
-
-    `held_out` is told how many draws are needed: none if the score comes from (μ, σ), else those of a prediction.
-    """
+    """Learn what the source looks like from training images, and where it ends from images that were held out."""
     statistics: list[Tensor] = []
-    for each in source():
+    for each in source:
         if each.statistics is None:  # nor have the others any: there is nothing to learn from them
             break
         statistics.append(each.statistics)
@@ -129,8 +126,7 @@ def calibrate(
         values = torch.cat(statistics).double()
         mean = values.mean(0)
         precision = shrunk_precision(values)
-    said = held_out(None if mean is None else 0)
-    scores = torch.cat([domain_score(each, mean, precision) for each in said]).sort().values
+    scores = torch.cat([domain_score(each, mean, precision) for each in held_out]).sort().values
     # Conformal: with n ≥ 19 scores, the next one from the same domain exceeds this one with a chance of at most 5%.
     place = min(len(scores), math.ceil(LEVEL * (len(scores) + 1))) - 1
     threshold = float(scores[place]) * (1 + ROUNDING)

@@ -55,7 +55,6 @@ def add_outcome(folder: Path, domain: str, unseen=True, benchmark="bench", **arr
         "predicted": np.arange(count) % 3,
         "confidence": np.full(count, 0.9),
         "uncertainty": rng.random(count),
-        "mutual_information": np.zeros(count),
         "sample": sample,
         "sample_probabilities": np.full((len(sample), 3), 1 / 3, np.float32),
         "sample_images": np.zeros((len(sample), 4, 4, 1), np.uint8),

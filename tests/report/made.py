@@ -121,7 +121,6 @@ def made_outcome(domain, predicted, labels, score, *, unseen=True, classes=CLASS
         value_range=(0.0, 1.0),
         confidence=np.linspace(0.5, 1, count, dtype=np.float32),
         uncertainty=np.linspace(1, 0, count, dtype=np.float32),
-        mutual_information=np.zeros(count, np.float32),
         sample=np.arange(count),
         sample_probabilities=np.full((count, len(classes)), 1 / len(classes), np.float32),
         sample_images=images,
