@@ -14,7 +14,7 @@ from onedomain.report.comparison import compare
 from onedomain.report.corruptions import corruptions
 from onedomain.report.estimates import Estimate, average
 from onedomain.report.page import render
-from tests.report.made import made_outcome, made_rows, made_run, write_run
+from tests.report.made import adapted, made_outcome, made_rows, made_run, write_run
 
 LITE = "cifar10-c-lite"
 CATEGORY = {"weather": 0.1, "blur": 0.2, "noise": 0.3, "digital": 0.4}
@@ -110,6 +110,13 @@ def test_a_missing_erm_run_is_named_with_its_command():
     assert re.search(r"onedomain train --benchmark cifar10-c-lite --method erm --seed 1 .*--out runs/erm-1$", remark)
     other = corruptions(compare([run("erm", scores(0.5), learning_rate=0.3), run("sdg", scores(0.6))], LITE), "p")
     assert texts(other, "SDG")["mCE"] == "–"
+
+
+def test_mce_is_not_relative_to_an_adapted_run_of_erm():
+    erm, sdg = run("erm", scores(0.5)), run("sdg", scores(0.6))
+    found = corruptions(compare([adapted(erm), sdg], LITE), "p")
+    assert texts(found, "SDG")["mCE"] == "–"
+    assert texts(corruptions(compare([adapted(erm), erm, sdg], LITE), "p"), "SDG")["mCE at 5"] == "0.800"
 
 
 def test_other_benchmarks_have_no_heat_map_and_columns_for_their_domains():

@@ -138,9 +138,9 @@ def _cell(value: float | None, factor: float, digits: int) -> Cell:
 
 
 def _erm_beside(comparison: Comparison, found: dict[str, list[Robustness]], own: RunRecords) -> Robustness | None:
-    """The ERM run among those given that was trained as this one."""
+    """The ERM run among those given that was trained as this one, and not adapted."""
     for contender in comparison.contenders:
-        if contender.method == BASELINE:
+        if contender.method == BASELINE and not contender.adapted_to:
             for run, scored in zip(contender.runs, found[contender.title], strict=True):
                 if robustness.trained_alike(_as_row(run), _as_row(own)):
                     return scored
