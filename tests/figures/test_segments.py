@@ -71,7 +71,7 @@ def test_a_row_of_pictures_for_each_image_of_an_unseen_domain(runs):
     figure = segments.masks(runs, "bench")
     assert [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()] == ["dusk", "dusk"]
     titles = [axes.get_title().replace("\n", " ") for axes in figure.axes if axes.get_title()]
-    assert titles == ["image", "truth", "uncertain-sdg", "erm", "uncertainty of uncertain-sdg"]
+    assert titles == ["image", "truth", "Uncertain SDG", "ERM", "uncertainty of Uncertain SDG"]
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "c", "void, not counted"]
     shown = [axes.get_images()[0].get_array() for axes in figure.axes[:5]]

@@ -8,6 +8,7 @@ from onedomain.figures import figures_for, save
 from onedomain.figures.domains import accuracy
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.severity import MOST_LINES, over_severity
+from onedomain.grouping import method_title
 from onedomain.records import read_run
 from tests.figures.made import make_run
 
@@ -48,14 +49,14 @@ def test_lines_are_means_over_corruptions_and_seeds(tmp_path):
         "shot noise",
     ]
     whole, noise = lines(figure.axes[0]), lines(figure.axes[1])
-    assert set(whole) == {"sdg, meta=true", "sdg, meta=false"}
+    assert set(whole) == {"SDG", "SDG, meta=false"}
     means = [0.4 + 0.1 * (5 - level) - 0.1 * 4 / 19 for level in SEVERITIES]
-    assert whole["sdg, meta=true"][0].get_ydata() == pytest.approx(means)
-    assert noise["sdg, meta=true"][0].get_ydata() == pytest.approx([0.7, 0.6, 0.5, 0.4, 0.3])
-    (whiskers,) = noise["sdg, meta=true"][2]
+    assert whole["SDG"][0].get_ydata() == pytest.approx(means)
+    assert noise["SDG"][0].get_ydata() == pytest.approx([0.7, 0.6, 0.5, 0.4, 0.3])
+    (whiskers,) = noise["SDG"][2]
     assert np.diff(whiskers.get_segments()[0][:, 1]) == pytest.approx(2 * np.std([0.2, 0.4], ddof=1))
-    assert noise["sdg, meta=false"][0].get_ydata() == pytest.approx([0.7, 0.6, 0.5, 0.4, 0.3])
-    assert not noise["sdg, meta=false"].has_yerr
+    assert noise["SDG, meta=false"][0].get_ydata() == pytest.approx([0.7, 0.6, 0.5, 0.4, 0.3])
+    assert not noise["SDG, meta=false"].has_yerr
     looks = {(line[0].get_marker(), line[0].get_linestyle()) for line in whole.values()}
     assert len(looks) == 2
 
@@ -67,7 +68,7 @@ def test_corruptions_that_one_run_lacks_are_in_no_mean(tmp_path):
     made(tmp_path, "sdg", accuracies=scores(0.4, kinds=("fog", "shot-noise", "speckle-noise")))
     figure = over_severity(runs_in(tmp_path), LITE)
     assert [axes.get_title() for axes in figure.axes] == ["2 of 19 corruptions", "speckle noise"]
-    assert lines(figure.axes[0])["erm"][0].get_ydata()[-1] == pytest.approx(0.25)
+    assert lines(figure.axes[0])["ERM"][0].get_ydata()[-1] == pytest.approx(0.25)
 
 
 def test_domains_that_are_no_corruptions_are_not_drawn(tmp_path):
@@ -86,9 +87,11 @@ def test_of_many_methods_those_that_look_different_are_drawn_and_the_others_name
     figure = over_severity(runs_in(tmp_path), LITE)
     drawn = list(lines(figure.axes[0]))
     assert len(drawn) == MOST_LINES == 7
-    assert {"sdg", "erm"} < set(drawn)
+    assert {"SDG", "ERM"} < set(drawn)
     assert "not drawn" in figure.get_supxlabel()
-    for label in set(methods) - set(drawn):
+    left_out = {method_title(method) for method in methods} - set(drawn)
+    assert len(left_out) == 2
+    for label in left_out:
         assert label in figure.get_supxlabel()
 
 

@@ -208,7 +208,7 @@ def test_estimate_of_what_is_left_of_a_run(bench, tmp_path):
     assert 0 < whole["erm-1"] < whole["erm-2"]  # to score, and all to do
     (tmp_path / "erm-1" / "model.safetensors").unlink()
     (tmp_path / "erm-1" / "metrics.jsonl").write_text('{"step": 3, "loss": 1.0}\n')  # of four
-    stopped = estimate(plan(TABLE, SCALE, 3, tmp_path, bench), bench).seconds
+    stopped = estimate(plan(TABLE, SCALE, 3, tmp_path, {"toy": bench}), {"toy": bench}).seconds
     scoring = whole["erm-1"]
     assert stopped["erm-1"] == pytest.approx(scoring + (whole["erm-2"] - scoring) / 4)
 

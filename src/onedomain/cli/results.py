@@ -22,7 +22,7 @@ def reproduce(
         typer.Argument(
             metavar="NAME",
             autocompletion=_table_names,
-            help="digits, efficiency, ablation, curves, cifar-severity, cifar-corruptions, segmentation or few-shot.",
+            help="digits, efficiency, ablation, curves, segmentation, few-shot, cifar-severity or cifar-corruptions.",
         ),
     ],
     scale: Annotated[
