@@ -72,3 +72,12 @@ def test_without_adapted_runs_there_is_none(runs):
         accuracy_over_shots(runs[:1], "digits")
     with pytest.raises(Missing, match="no run was adapted to a domain of this benchmark"):
         accuracy_over_shots(runs, "digits-lite")
+
+
+def test_where_pixels_have_labels_it_is_their_miou():
+    rows = made_rows({"svhn": 0.9}, "synthia-dawn")
+    rows += [{**row, "metric": "miou", "value": 0.4} for row in rows if row["metric"] == "accuracy"]
+    parent = made_run({}, "sdg", benchmark="synthia-dawn", rows=rows)
+    figure = accuracy_over_shots([parent, adapted(parent, benchmark="synthia-dawn")], "synthia-dawn")
+    assert figure.get_supylabel() == "mIoU (scales differ)"
+    assert points(figure.axes[0], "SDG")[:2] == ([7], [0.4])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.errors import UserError
+from onedomain.reproduce.columns import RelativeError
 from onedomain.reproduce.command import Request, from_records
 from onedomain.reproduce.formats import as_markdown, blocks
 from onedomain.reproduce.result import Failure, tabulate
@@ -16,6 +18,7 @@ from onedomain.reproduce.show import show_result
 from onedomain.reproduce.tables import SCALES, TABLES
 from tests.reproduce.records import records
 
+LITE = "cifar10-c-lite"
 QUICK = SCALES["quick"]
 SEVERITY, SCALE = TABLES["cifar-severity"].at(QUICK)
 CORRUPTIONS, _ = TABLES["cifar-corruptions"].at(QUICK)
@@ -111,6 +114,19 @@ def test_a_missing_run_of_erm_is_told_with_the_command_that_makes_it(capsys):
     printed = capsys.readouterr().out
     for text in ("no ERM", "Failed: erm-1", told):
         assert text in printed
+
+
+def test_errors_are_relative_to_erm_on_the_same_benchmark():
+    rows = tuple(Row(name.upper(), name, benchmark=where) for where in (LITE, "cifar10-c") for name in ("erm", "sdg"))
+    table = replace(CORRUPTIONS, rows=rows, columns=(RelativeError(("fog-5",), "mce", "mCE"),))
+    accuracy = zip(rows, (0.5, 0.6, None, 0.7), strict=True)
+    scored = [run(row, {"fog-5": value}, table=table) for row, value in accuracy if value is not None]
+    result = made(*scored, table=table)
+    assert [row.cells["mce"].mean for row in result.rows] == [1, pytest.approx(0.8), None, None]
+    assert [row.cells["mce"].gap for row in result.rows] == ["", "", "", "no ERM"]
+    [told] = [note for note in result.notes if "missing or failed" in note]
+    what = "--seed 0 --benchmark cifar10-c --method erm --network wrn-16-4"
+    assert told.endswith(f"onedomain train --out runs/cifar10-c-erm-0 {what}")
 
 
 def test_where_erm_loses_nothing_the_ratio_is_not_defined():
