@@ -200,3 +200,21 @@ def test_images_of_nothing_but_void_change_no_score():
     both = score(lambda images: says(logits[[next(number)]]), domain, batch_size=1)
     alone = score(lambda images: says(logits[:1]), numbered(labels[:1], void=9, shape=(2, 2)))
     assert (both.miou, both.accuracy, both.ece, both.aurc) == (alone.miou, alone.accuracy, alone.ece, alone.aurc)
+
+
+def test_entropy_is_the_mean_over_the_answers_that_count():
+    """Three pixels: one class is certain, or all are alike; the void one has the largest entropy of all, log 3."""
+    logits = torch.tensor([[0.0, 0.0, -90.0], [0.0, 0.0, 0.0], [90.0, 0.0, 0.0]]).T[None, :, None]
+    labels = np.array([[[0, 9, 1]]])
+    scores = score(lambda images: says(logits), numbered(labels, void=9, shape=(1, 3)))
+    assert scores.entropy == pytest.approx(np.log(2) / 2)
+    assert scores.error_auroc == 0.0  # the wrong one is the certain one
+
+
+def test_the_interval_of_the_miou_holds_it():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 2, (12, 2, 2))
+    said = np.where(rng.random(labels.shape) < 0.7, labels, 1 - labels)
+    logits = 20 * torch.nn.functional.one_hot(torch.from_numpy(said), 3).movedim(-1, 1).float()
+    scores = score(lambda images: says(logits), numbered(labels, shape=(2, 2)))
+    assert scores.miou_low < scores.miou < scores.miou_high

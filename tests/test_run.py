@@ -87,7 +87,7 @@ def test_records_carry_what_a_table_must_say(run, tiny, tmp_path):
     run.write_records(run.evaluate({"x": tiny, "y": tiny}))
     run.write_records(run.evaluate({"y": tiny}))
     rows = [json.loads(line) for line in (tmp_path / "a" / "results.jsonl").read_text().splitlines()]
-    metrics = ("accuracy", "nll", "ece", "brier", "error_auroc", "aurc", "domain_score", "flagged")
+    metrics = ("accuracy", "nll", "ece", "brier", "entropy", "error_auroc", "aurc", "domain_score", "flagged")
     defined = [metric for metric in metrics if getattr(run.evaluate({"x": tiny})["x"], metric) is not None]
     assert {"accuracy", "brier", "aurc", "flagged"} <= set(defined)
     assert [(row["domain"], row["metric"]) for row in rows] == [(d, m) for d in "xy" for m in defined]

@@ -7,7 +7,7 @@ from sklearn.metrics import jaccard_score
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 from onedomain.evaluation import area_under_risk_coverage, error_auroc
-from onedomain.tallies import ConfidenceBins, Confusion, DoubtHistogram
+from onedomain.tallies import ConfidenceBins, Confusion, DoubtHistogram, Overlaps
 
 
 def in_parts(tally, *columns, parts=3):
@@ -91,3 +91,31 @@ def test_it_is_one_matrix_and_not_a_mean_over_parts():
     confusion.add(torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 0, 0]))
     confusion.add(torch.tensor([1, 1, 1, 1]), torch.tensor([1, 1, 1, 0]))
     assert confusion.intersection_over_union() == pytest.approx([3 / 5, 3 / 5])
+
+
+def test_the_interval_of_the_miou_is_that_of_a_slow_bootstrap():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, (40, 6, 5))  # 3 is void
+    share = np.linspace(0.2, 0.9, 40)[:, None, None]  # some images are much better than others
+    predicted = np.where(rng.random(labels.shape) < share, labels.clip(max=2), rng.integers(0, 3, labels.shape))
+    overlaps = Overlaps(3 + 1)
+    for part in range(0, 40, 16):
+        chosen = slice(part, part + 16)
+        overlaps.add(torch.from_numpy(labels[chosen]), torch.from_numpy(predicted[chosen]), void=3)
+    low, high = overlaps.interval()
+    assert (low, high) == overlaps.interval()
+    slow = []
+    for _ in range(1000):
+        drawn = rng.integers(0, 40, 40)
+        true, said = labels[drawn].ravel(), predicted[drawn].ravel()
+        slow.append(jaccard_score(true[true < 3], said[true < 3], labels=[0, 1, 2], average="macro"))
+    assert [low, high] == pytest.approx(np.quantile(slow, [0.025, 0.975]), abs=0.01)
+    assert high - low > 0.05
+
+
+def test_a_draw_without_a_class_is_a_mean_over_the_others():
+    overlaps = Overlaps(2)
+    labels = torch.tensor([[[0, 0]], [[1, 1]]])
+    overlaps.add(labels, torch.tensor([[[0, 0]], [[1, 0]]]), void=None)
+    low, high = overlaps.interval()  # only the first image: 1; only the second: 1/2
+    assert (low, high) == (0.5, 1.0)

@@ -15,14 +15,14 @@ from onedomain.data.domain import Batch, Domain
 from onedomain.errors import OnedomainError, UserError
 from onedomain.memory import images_at_once
 from onedomain.outcomes import Gathering, Outcome
-from onedomain.tallies import ConfidenceBins, Confusion, DoubtHistogram
+from onedomain.tallies import ConfidenceBins, Confusion, DoubtHistogram, Overlaps
 from onedomain.uncertainty import Calibration, Predictive
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 FloatArray = np.ndarray[Any, np.dtype[np.floating[Any]]]
 CALIBRATION_BINS = 15
 SMALLEST = 1e-300  # of a probability whose logarithm is taken
-METRICS = ("accuracy", "miou", "nll", "ece", "brier", "error_auroc", "aurc", "domain_score", "flagged")
+METRICS = ("accuracy", "miou", "nll", "ece", "brier", "entropy", "error_auroc", "aurc", "domain_score", "flagged")
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,16 @@ class Scores:
 
     `low` and `high` bound the accuracy with 95% confidence (Wilson's interval over images). `nll` is the mean
     negative log-likelihood in nats, `ece` the expected calibration error over 15 bins of confidence, `brier` the mean
-    squared distance of the probabilities from the truth. `error_auroc` is the chance that a wrong answer is more
-    uncertain (by entropy) than a right one: None if all are right or all wrong. `aurc` is the mean error over all
-    shares of answers kept, the most certain first. `domain_score` is the mean over images, `flagged` the share of
-    images called out of domain: None for a model without a calibration.
+    squared distance of the probabilities from the truth. `entropy` is the mean entropy of the predictions, in nats: how
+    uncertain the model is on this domain. `error_auroc` is the chance that a wrong answer is more uncertain (by
+    entropy) than a right one: None if all are right or all wrong. `aurc` is the mean error over all shares of answers
+    kept, the most certain first. `domain_score` is the mean over images, `flagged` the share of images called out of
+    domain: None for a model without a calibration.
 
     Where pixels have labels each of them is an answer, but void ones. `iou` is the intersection of prediction and truth
     by their union, for each class, from one confusion matrix over the domain; None for a class that the truth does not
-    have. `miou` is the mean over the others, so that all methods are averaged over the same classes.
+    have. `miou` is the mean over the others, so that all methods are averaged over the same classes; `miou_low` and
+    `miou_high` bound it with 95% confidence (a bootstrap over images).
     """
 
     domain: str
@@ -52,7 +54,10 @@ class Scores:
     brier: float
     error_auroc: float | None
     aurc: float
+    entropy: float
     miou: float | None = None
+    miou_low: float | None = None
+    miou_high: float | None = None
     iou: dict[str, float | None] = field(default_factory=dict)
     domain_score: float | None = None
     flagged: float | None = None
@@ -115,14 +120,17 @@ def score(
     """
     bins = ConfidenceBins(CALIBRATION_BINS)
     confusion = Confusion(len(domain.classes))
+    overlaps = Overlaps(len(domain.classes))
     answers: _Answers | DoubtHistogram = DoubtHistogram() if domain.dense else _Answers()
-    loss = brier = 0.0
+    loss = brier = entropy = 0.0
     domain_scores = []
     height, width, _ = domain.image_shape
     at_once = images_at_once(height, width, batch_size, classes=len(domain.classes) if domain.dense else 1)
     for batch in batches_in_order(domain, at_once, device):
         predictive = predict(batch.images)
         probabilities, doubt, labels = predictive.probabilities, predictive.entropy, batch.labels
+        if domain.dense:
+            overlaps.add(labels, probabilities.argmax(1), domain.void)
         if probabilities.ndim > 2:  # one row a pixel
             probabilities = probabilities.movedim(1, -1).flatten(0, -2)
             doubt, labels = doubt.flatten(), labels.flatten()
@@ -132,6 +140,7 @@ def score(
         of_truth = probabilities.gather(1, labels[:, None])[:, 0]
         loss -= of_truth.clamp(min=SMALLEST).log().sum().item()
         brier += (probabilities.square().sum(1) - 2 * of_truth + 1).sum().item()
+        entropy += doubt.double().sum().item()
         if not math.isfinite(loss + brier):
             raise OnedomainError(
                 f"domain '{domain.name}' ({domain.split}): the network's outputs are not finite numbers"
@@ -153,6 +162,7 @@ def score(
     low, high = wilson_interval(correct / counted, len(domain))
     scored = np.concatenate(domain_scores) if calibration is not None else None
     iou = dict(zip(domain.classes, confusion.intersection_over_union(), strict=True)) if domain.dense else {}
+    miou_low, miou_high = overlaps.interval() if domain.dense else (None, None)
     return Scores(
         domain=domain.name,
         split=domain.split,
@@ -163,9 +173,12 @@ def score(
         nll=loss / counted,
         ece=bins.error(),
         brier=brier / counted,
+        entropy=entropy / counted,
         error_auroc=answers.error_auroc(),
         aurc=answers.aurc(),
         miou=fmean(value for value in iou.values() if value is not None) if domain.dense else None,
+        miou_low=miou_low,
+        miou_high=miou_high,
         iou=iou,
         domain_score=None if scored is None else float(scored.mean()),
         flagged=None if scored is None or calibration is None else float((scored > calibration.threshold).mean()),

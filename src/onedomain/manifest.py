@@ -82,6 +82,11 @@ class AdaptationInfo(_Strict):
     images: tuple[str, ...]
     before: AdaptationInfo | None = None
 
+    def in_short(self) -> dict[str, Any]:
+        """For a record: without the images, of which there may be many, and without the parent's own."""
+        told = self.model_dump(mode="json", exclude={"images", "before"})
+        return told | {"drawn": len(self.images), "adapted_before": self.before is not None}
+
     def history(self) -> Iterator[AdaptationInfo]:
         """This adaptation, and those that the parent had been through."""
         yield self
@@ -105,15 +110,6 @@ class Manifest(_Strict):
     environment: Environment
     started: str
     adaptation: AdaptationInfo | None = None
-
-    @property
-    def title(self) -> str:
-        """The method, and what a run was adapted by: runs of one title differ by seed, draw or settings."""
-        info = self.adaptation
-        if info is None:
-            return self.method
-        adapted = f"{info.method} {info.shots} {info.target}"
-        return adapted if info.from_scratch else f"{self.method}, {adapted}"
 
     @property
     def adaptations(self) -> tuple[AdaptationInfo, ...]:

@@ -114,7 +114,7 @@ def find_erm(own: Sequence[Row], benchmark: str, runs: Path) -> tuple[Path, Robu
     for results in sorted(runs.glob(f"*/{RESULTS}")):
         try:
             with results.open(encoding="utf-8") as file:
-                if not own or not _trained_alike(json.loads(file.readline()), own[0]):
+                if not own or not trained_alike(json.loads(file.readline()), own[0]):
                     continue
             rows = [row for row in read_json_lines(results, "domain") if row.get("benchmark") == benchmark]
         except (UserError, OSError, ValueError):  # a folder beside this one is not this run's business
@@ -124,7 +124,7 @@ def find_erm(own: Sequence[Row], benchmark: str, runs: Path) -> tuple[Path, Robu
     return None
 
 
-def _trained_alike(row: Any, own: Row) -> bool:
+def trained_alike(row: Any, own: Row) -> bool:
     """Whether a record, of which all in a folder have the same run, is of an ERM run trained as ours."""
     if not isinstance(row, dict) or row.get("method") != "erm":
         return False

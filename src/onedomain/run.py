@@ -235,7 +235,7 @@ class Run:
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         }
         if self.manifest.adaptation is not None:
-            common["adaptation"] = self.manifest.adaptation.model_dump(mode="json", exclude={"images", "before"})
+            common["adaptation"] = self.manifest.adaptation.in_short()
         rows = []
         for name, scores in evaluation.scores.items():
             for metric in SCORED:
@@ -251,6 +251,8 @@ class Run:
                 row |= {"value": value, "count": scores.count, "note": scores.note}
                 if metric == "accuracy":
                     row |= {"low": scores.low, "high": scores.high}
+                if metric == "miou":
+                    row |= {"low": scores.miou_low, "high": scores.miou_high}
                 rows.append(row | {"data": scores.fingerprint} | common)
             for name_of_class, value in scores.iou.items():
                 if value is not None:

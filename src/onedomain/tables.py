@@ -52,25 +52,29 @@ def percent(value: float) -> str:
     return f"{100 * value:.2f}"
 
 
+def _interval(low: float, high: float) -> str:
+    return f"{100 * low:.1f}–{100 * high:.1f}"
+
+
 def show_evaluation(run: Run, evaluation: Evaluation) -> None:
     manifest = run.manifest
     title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source.name}"
     if manifest.adaptation is not None:
         title += f"; {adaptation_title(manifest.adaptation)}, draw {manifest.adaptation.draw}"
     dense = manifest.source.dense
-    shown = ("mIoU %", "pixels right %") if dense else ("accuracy %", "95% interval")
+    shown = ("mIoU %", "95% interval", "pixels right %") if dense else ("accuracy %", "95% interval")
     table = new_table("domain", "images", *shown, "NLL", "ECE %", "", title=title)
     for name, scores in evaluation.scores.items():
         remark = scores.note if name in evaluation.unseen else _seen_as(run, name, scores.note)
-        first = (percent(scores.accuracy), f"{100 * scores.low:.1f}–{100 * scores.high:.1f}")
-        if scores.miou is not None:
-            first = (percent(scores.miou), percent(scores.accuracy))
+        first: tuple[str, ...] = (percent(scores.accuracy), _interval(scores.low, scores.high))
+        if scores.miou is not None and scores.miou_low is not None and scores.miou_high is not None:
+            first = (percent(scores.miou), _interval(scores.miou_low, scores.miou_high), percent(scores.accuracy))
         table.add_row(name, f"{scores.count:,}", *first, f"{scores.nll:.3f}", percent(scores.ece), remark)
     if evaluation.unseen:
         table.add_section()
         average = {metric: evaluation.average(metric) for metric in METRICS}
         right = percent(average["accuracy"])
-        first = (percent(average["miou"]), right) if dense else (right, "")
+        first = (percent(average["miou"]), "", right) if dense else (right, "")
         nll, ece = f"{average['nll']:.3f}", percent(average["ece"])
         table.add_row("average unseen", "", *first, nll, ece, "", style="bold")
     new_console().print(table)
@@ -94,11 +98,12 @@ def show_classes(run: Run, evaluation: Evaluation) -> None:
 
 def show_uncertainty(evaluation: Evaluation) -> None:
     """How well the model knows what it does not know, domain by domain."""
-    table = new_table("domain", "Brier", "error AUROC", "AURC", "domain score", "flagged %", title="Uncertainty")
+    heads = ("Brier", "entropy", "error AUROC", "AURC", "domain score", "flagged %")
+    table = new_table("domain", *heads, title="Uncertainty")
     for name in [*evaluation.scores, *([None] if evaluation.unseen else [])]:
         values = {
             metric: evaluation.average(metric) if name is None else getattr(evaluation[name], metric)
-            for metric in ("brier", "error_auroc", "aurc", "domain_score", "flagged")
+            for metric in ("brier", "entropy", "error_auroc", "aurc", "domain_score", "flagged")
         }
         cells = [
             "–" if value is None or math.isnan(value) else percent(value) if metric == "flagged" else f"{value:.3f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+RESAMPLES = 1000  # of the bootstrap
 DROPPED_BITS = 12  # of the 23 of a float32's mantissa
 _DOUBTS = 1 << (31 - DROPPED_BITS)
 
@@ -83,3 +84,42 @@ class Confusion:
         true, predicted = self.counts.sum(1), self.counts.sum(0)
         union = true + predicted - hit
         return [float(h / u) if t > 0 else None for h, u, t in zip(hit, union, true, strict=True)]
+
+
+class Overlaps:
+    """Of each image and class, the pixels that were found, that are of it, and that were called it.
+
+    The mIoU of any choice of images follows from their sums, and so how far it rests on the images that there are.
+    Three numbers a class and image: a thousand images of 20 classes take half a megabyte.
+    """
+
+    def __init__(self, classes: int) -> None:
+        self.classes = classes
+        self.counts: list[Tensor] = []  # (3, classes) of each image
+
+    def add(self, labels: Tensor, predicted: Tensor, void: int | None) -> None:
+        """Maps (N, H, W) of one batch."""
+        for true, said in zip(labels, predicted, strict=True):
+            counted = torch.ones_like(true, dtype=torch.bool) if void is None else true != void
+            true, said = true[counted], said[counted]
+            each = [torch.bincount(values, minlength=self.classes) for values in (true[true == said], true, said)]
+            self.counts.append(torch.stack(each).cpu())
+
+    def interval(self) -> tuple[float, float]:
+        """Where 95% of the mIoU lie if as many images are drawn from these, with repetition, by a fixed seed.
+
+        Frames of one video look alike: for those it is rather too narrow.
+        """
+        counts = torch.stack(self.counts).double()
+        count = len(counts)
+        generator = torch.Generator().manual_seed(count)
+        sums = []
+        for _ in range(RESAMPLES):
+            often = torch.bincount(torch.randint(count, (count,), generator=generator), minlength=count)
+            sums.append(torch.tensordot(often.double(), counts, 1))
+        hit, true, called = torch.stack(sums, 1)
+        iou = torch.where(true > 0, hit / (true + called - hit), torch.nan)
+        miou = iou.nanmean(1)
+        miou = miou[~miou.isnan()]  # a draw of void alone has none
+        low, high = torch.quantile(miou, torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+        return low, high

@@ -17,7 +17,7 @@ def test_each_domain_has_a_row_and_each_method_a_marker_with_its_deviation(tmp_p
     (axes,) = accuracy([read_run(tmp_path / name) for name in "abc"], "bench").axes
     assert [text.get_text() for text in axes.get_yticklabels()] == ["s (source)", "x", "y", "average unseen"]
     erm, ccsa = axes.containers
-    assert erm.get_label() == "erm"
+    assert erm.get_label() == "ERM"
     assert erm[0].get_xdata() == pytest.approx([0.9, 0.5, 0.3, 0.4])
     assert ccsa[0].get_xdata() == pytest.approx([0.8, 0.7, 0.5, 0.6])
     spread = stdev([0.4, 0.6])
@@ -39,7 +39,7 @@ def test_each_domain_is_a_point_of_score_and_accuracy(tmp_path):
     assert source.get_xydata().tolist() == [[1.0, 0.9]]
     assert unseen.get_xydata().tolist() == [[2.0, 0.6], [4.0, 0.5], [3.0, 0.1]]
     assert source.get_marker() != unseen.get_marker()
-    assert axes.get_title() == "erm\nrank correlation 0.50"  # ranks 1, 3, 2 against 1, 2, 3
+    assert axes.get_title() == "ERM\nrank correlation 0.50"  # ranks 1, 3, 2 against 1, 2, 3
     named = {text.get_text(): text.xy for text in axes.texts}
     assert named == {domain: (scores[domain], accuracies[domain]) for domain in scores}
 
@@ -55,7 +55,7 @@ def test_a_run_scored_on_its_source_alone_is_drawn(tmp_path):
     make_run(tmp_path / "a", accuracies={"s": 0.9}, scores={"s": 1.0})
     run = read_run(tmp_path / "a")
     (axes,) = accuracy_and_uncertainty([run], "bench").axes
-    assert axes.get_title() == "erm"
+    assert axes.get_title() == "ERM"
     (axes,) = accuracy([run], "bench").axes
     assert axes.containers[0][0].get_xdata() == pytest.approx([0.9])
 

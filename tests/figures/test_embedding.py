@@ -79,7 +79,7 @@ def test_sdg_without_and_with_relaxation_stand_side_by_side(tmp_path):
     ]
     figure = domains(runs, "bench")
     titles = [axes.get_title().split("\nunseen")[0] for axes in figure.axes]
-    assert titles == ["sdg, beta=0\nwithout L_relax", "sdg, beta=2000\nwith L_relax", "uncertain-sdg", "erm"]
+    assert titles == ["SDG, beta=0\nwithout L_relax", "SDG\nwith L_relax", "Uncertain SDG", "ERM"]
     counts = {line.get_label(): len(line.get_xydata()) for line in figure.axes[0].get_lines()}
     assert counts["source S"] == 20
     assert counts["augmented S⁺"] == 40

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import yaml
 
 from onedomain import __version__
+from onedomain.adaptation import adaptation_class, adaptation_names
 from onedomain.checkpoint import save_checkpoint
 from onedomain.evaluation import wilson_interval
-from onedomain.manifest import Environment, Manifest, NetworkInfo, SourceInfo
+from onedomain.manifest import AdaptationInfo, Environment, Manifest, NetworkInfo, SourceInfo
 from onedomain.methods import method_class, method_names
 from onedomain.outcomes import Outcome
 from onedomain.records import RunRecords
@@ -84,6 +86,23 @@ def made_run(accuracies, method="erm", seed=0, benchmark="bench", folder=None, f
     manifest = made_manifest(method, seed, **({"benchmark": benchmark} | settings))
     rows = made_rows(accuracies, benchmark, flagged) if rows is None else rows
     return RunRecords(Path(folder or f"runs/{method}-{seed}"), manifest, rows, [], True)
+
+
+def adapted(run, rows=None, folder=None, **changes):
+    """A run in memory that came out of another one by adapting; from scratch it takes the adaptation's method."""
+    given = {"method": "fine-tune", "from_scratch": False, "target": "svhn", "benchmark": "digits", "shots": 7}
+    given |= {"draw": 0, "split": "train", "fingerprint": "pool", "missing_classes": (), "parent": str(run.folder)}
+    given |= changes
+    given.setdefault("images", tuple(f"image-{number}" for number in range(10 * given["shots"])))
+    kind = adaptation_class(given["method"]) if given["method"] in adaptation_names() else adaptation_class("fine-tune")
+    usual = kind(**kind().planned(len(given["images"]))).settings.model_dump(mode="json")
+    settings = usual | given.pop("settings", {})
+    before = None if given["from_scratch"] else run.manifest.adaptation
+    info = AdaptationInfo(**{"parent_weights": "w", "before": before, "settings": settings, **given})
+    own = {"method": info.method, "settings": info.settings} if info.from_scratch else {}
+    manifest = run.manifest.model_copy(update={"adaptation": info, **own})
+    named = f"{run.folder}-{info.target}-{info.method}-{info.shots}/draw-{info.draw}"
+    return replace(run, manifest=manifest, results=run.results if rows is None else rows, folder=Path(folder or named))
 
 
 def made_outcome(domain, predicted, labels, score, *, unseen=True, classes=CLASSES, fingerprint=None):

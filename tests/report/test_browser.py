@@ -11,9 +11,11 @@ import pytest
 from PIL import Image
 
 import onedomain as od
-from onedomain.report.page import write_report
+from onedomain.data.corruptions import KINDS, SEVERITIES
+from onedomain.report.page import render, write_report
 from tests.conftest import make_tiny
 from tests.report.chromium import INSTALL, Chromium, Page, find_chromium, install_chromium
+from tests.report.made import made_rows, made_run
 
 DESKTOP, PHONE = (1280, 800), (360, 740)
 
@@ -146,12 +148,13 @@ def test_text_stands_out_from_its_background(page, request):
     assert page.run("matchMedia('(prefers-color-scheme: dark)').matches") == dark
     colours = {
         name: page.run(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()")
-        for name in ("page", "card", "zone", "ink", "soft", "accent", "best", "warn")
+        for name in ("page", "card", "zone", "ink", "soft", "accent", "best", "warn", "heat")
     }
     for text in ("ink", "soft", "accent", "best", "warn"):
         for behind in ("page", "card"):
             assert contrast(colours[text], colours[behind]) >= 4.5, (text, behind)
     assert contrast(colours["warn"], colours["zone"]) >= 4.5
+    assert contrast(colours["ink"], colours["heat"]) >= 4.5
 
 
 def contrast(one: str, other: str) -> float:
@@ -220,5 +223,25 @@ def test_without_scripts_the_page_is_complete(browser, report):
         assert hidden  # what would do nothing is not offered
         assert page.run("document.querySelectorAll('table.accuracy tbody tr').length") == len(first_column(page)) > 1
         assert page.run("document.querySelector('.image-card').checkVisibility()")
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize(("size", "phone"), [(DESKTOP, False), (PHONE, True)], ids=["desktop", "phone"])
+def test_heat_maps_are_in_sight_whole_and_the_fuller_the_better(browser, tmp_path, size, phone):
+    every = [f"{kind}-{level}" for kind in KINDS for level in SEVERITIES]
+    scores = {"cifar10": 0.9, **{name: 0.9 - 0.15 * int(name[-1]) for name in every}}
+    rows = made_rows(scores, "cifar10-c-lite", seen=("cifar10",))
+    (tmp_path / "report.html").write_text(render([made_run(None, "erm", 0, "cifar10-c-lite", rows=rows)]))
+    page = Page(browser, *size, phone=phone)
+    try:
+        page.open(tmp_path / "report.html")
+        assert page.run("document.documentElement.scrollWidth") == size[0]
+        assert page.run("(t => t.scrollWidth <= t.parentElement.clientWidth)(document.querySelector('table.heat'))")
+        colours = page.run(
+            "[...document.querySelectorAll('table.heat tbody tr:nth-child(2) td')].slice(0, 5)"
+            ".map(cell => getComputedStyle(cell).backgroundColor)"
+        )
+        assert len(set(colours)) == 5
     finally:
         page.close()

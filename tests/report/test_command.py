@@ -79,7 +79,7 @@ def file_in_the_way():
         (unfinished_run, "runs/sdg: has not finished"),
         (run_without_records, "runs/sdg: has no records; allowed: a run that was scored: onedomain evaluate runs/sdg"),
         (run_of_another_version, "runs/sdg: is of onedomain 9.9.0, and runs/erm of"),
-        (copied_run, "runs/zzz: is the same as runs/sdg: sdg, seed 0, same settings"),
+        (copied_run, "runs/zzz: is the same as runs/sdg: SDG, seed 0, same settings"),
         (folder_in_the_way, "--out: report.html is a folder; allowed: a file, such as report.html/report.html"),
         (file_in_the_way, "--out: report.html is there and is no web page"),
     ],

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from onedomain.errors import UserError
+from onedomain.grouping import method_title
 from onedomain.report.accuracy import accuracy_table
 from onedomain.report.comparison import compare
-from onedomain.report.contenders import method_title
+from onedomain.report.contenders import is_baseline
+from onedomain.report.headline import headline
 from onedomain.report.sections import remarks
-from tests.report.made import made_rows, made_run
+from tests.report.made import adapted, made_rows, made_run
 
 
 def cells(table, title):
@@ -26,7 +28,7 @@ def test_seeds_are_averaged_and_methods_ranked_by_the_average():
     ]
     comparison = compare(runs, "bench")
     assert [each.title for each in comparison.contenders] == ["SDG", "ERM"]
-    assert comparison.contenders[0].seeds == [0, 1]
+    assert comparison.contenders[0].seeds == ["0", "1"]
     table = accuracy_table(comparison)
     assert [column.name for column in table.columns] == ["average", "near", "far", "home"]
     sdg, erm = cells(table, "SDG"), cells(table, "ERM")
@@ -149,8 +151,59 @@ def test_benchmarks_with_one_source_train_the_same():
 
 
 def test_one_run_is_not_two_seeds():
-    with pytest.raises(UserError, match="copy: is the same as runs/sdg-0: sdg, seed 0, same settings; .*each run once"):
+    with pytest.raises(UserError, match="copy: is the same as runs/sdg-0: SDG, seed 0, same settings; .*each run once"):
         compare([made_run({"a": 0.5}, "sdg"), made_run({"a": 0.5}, "sdg", folder="copy")], "bench")
+
+
+def few_shot_runs():
+    """A parent on digits, and what became of it on SVHN in two draws."""
+    rows = made_rows({"mnist": 0.98, "svhn": 0.3}, "digits", seen=["mnist"])
+    parent = made_run({}, "erm", benchmark="digits", rows=rows)
+    scored = [made_rows({"svhn": value, "mnist": 0.9}, "digits", seen=["svhn", "mnist"]) for value in (0.5, 0.6)]
+    return parent, [adapted(parent, rows, draw=draw) for draw, rows in enumerate(scored)]
+
+
+def test_an_adapted_run_stands_beside_its_parent_and_is_not_ranked_with_it():
+    parent, draws = few_shot_runs()
+    comparison = compare([*draws, parent], "digits")
+    assert [each.title for each in comparison.contenders] == ["ERM", "ERM, 7 shots of svhn"]
+    plain, few_shot = comparison.contenders
+    assert (is_baseline(plain), is_baseline(few_shot)) == (True, False)
+    assert few_shot.seeds == ["0", "1"]
+    table = accuracy_table(comparison)
+    assert [(column.name, column.home) for column in table.columns][1:] == [("svhn", False), ("mnist", True)]
+    assert cells(table, "ERM")["svhn"].paper == "27.83"
+    beside = cells(table, "ERM, 7 shots of svhn")
+    assert (beside["svhn"].text, beside["svhn"].spread, beside["svhn"].paper) == ("55.0", "± 7.1", "")
+    assert (beside["svhn"].mark, beside["average"].mark, beside["mnist"].mark) == ("", "", "")
+    assert cells(table, "ERM")["mnist"].mark == "best"  # what was forgotten compares
+    assert table.rows[1].note == "438 steps · 2\u00a0draws"
+    assert "± standard deviation over draws" in table.legend
+    assert headline(comparison).holds_up == "ERM has 30.0% on svhn, against 98.0% on mnist, its source."
+    said = "ERM, 7 shots of svhn has learned images of svhn: it is not ranked with what has not."
+    assert said in remarks(comparison)
+
+
+def test_adapted_runs_alone_are_not_taken_for_generalizing():
+    _, draws = few_shot_runs()
+    comparison = compare(draws, "digits")
+    assert [column.role for column in comparison.columns] == ["adapted to", "the source, held out"]
+    assert headline(comparison).holds_up == "ERM, 7 shots of svhn: 55.0% on svhn after adapting to it."
+    assert accuracy_table(comparison).columns[1].note == "adapted to · 1,000"
+
+
+def test_one_draw_is_not_two():
+    parent, [first, second] = few_shot_runs()
+    with pytest.raises(UserError, match="is the same as .*draw-0: ERM, 7 shots of svhn, seed 0, draw 0, same settings"):
+        compare([parent, first, replace(first, folder=second.folder)], "digits")
+
+
+def test_the_paper_says_nothing_of_another_network():
+    run = made_run({}, "sdg", benchmark="digits", rows=made_rows({"svhn": 0.3}, "digits"))
+    network = run.manifest.network.model_copy(update={"name": "wrn-10-1"})
+    other = replace(run, manifest=run.manifest.model_copy(update={"network": network}))
+    assert cells(accuracy_table(compare([run], "digits")), "SDG")["svhn"].paper == "42.55"
+    assert cells(accuracy_table(compare([other], "digits")), "SDG")["svhn"].paper == ""
 
 
 def test_records_of_an_earlier_form_say_how_to_renew_them():

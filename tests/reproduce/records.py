@@ -6,20 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from onedomain.benchmarks import find_benchmark
-from onedomain.reproduce.declare import Row, Scale, Table
+from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.plan import configured
+from onedomain.reproduce.rows import Row
 
 
 def records(
     table: Table, scale: Scale, row: Row, seed: int, accuracies: Mapping[str, float], **changes: Any
 ) -> list[dict[str, Any]]:
-    """The records of one run: an accuracy and another metric of each domain, and one of a made domain."""
-    method, _ = configured(row, scale, find_benchmark(table.benchmark))
+    """The records of one run: the table's metric and another one of each domain, and one of a made domain."""
+    benchmark = row.benchmark or table.benchmarks[0]
+    method, _ = configured(row, scale, find_benchmark(benchmark))
     common = {
         "onedomain": "0.1.0",
         "method": row.method,
-        "benchmark": table.benchmark,
-        "trained_on": table.benchmark,
+        "benchmark": benchmark,
+        "trained_on": benchmark,
         "seed": seed,
         "steps": method.settings.steps,
         "settings": method.settings.model_dump(mode="json"),
@@ -33,6 +35,6 @@ def records(
     rows = [
         {"domain": domain, "metric": metric, "value": value, "count": 100, "note": "", "data": f"of {domain}", **common}
         for domain, accuracy in accuracies.items()
-        for metric, value in (("accuracy", accuracy), ("nll", 1.0))
+        for metric, value in {table.metric: accuracy, "nll": 1.0}.items()
     ]
     return [*rows, {"domain": "augmented-1", "metric": "w_c", "value": 0.1, **common}]

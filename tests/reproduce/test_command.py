@@ -16,8 +16,10 @@ import pytest
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import Interrupted, OnedomainError, UserError
 from onedomain.reproduce import tables
+from onedomain.reproduce.columns import Average, Score
 from onedomain.reproduce.command import Request, from_records, reproduce, show_what_would_be_done
-from onedomain.reproduce.declare import Average, Row, Scale, Score, Table
+from onedomain.reproduce.declare import Scale, Table
+from onedomain.reproduce.rows import Row
 from tests.reproduce.toy import BENCHMARK
 
 ERM = Row("ERM", "erm")

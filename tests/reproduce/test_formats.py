@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from onedomain.reproduce.declare import Row
 from onedomain.reproduce.formats import as_csv, as_json, as_latex, as_markdown, escaped, write_files
 from onedomain.reproduce.result import Failure, tabulate
+from onedomain.reproduce.rows import Row
 from onedomain.reproduce.show import show_result
 from onedomain.reproduce.tables import SCALES, TABLES
 from tests.reproduce.records import records
@@ -80,11 +80,12 @@ def test_markdown_has_the_papers_row_and_the_difference_below_ours():
 @pytest.mark.parametrize("name", TABLES)
 def test_latex_is_balanced_escaped_and_has_as_many_cells_in_every_row(name):
     text = as_latex(made(name))
-    assert re.findall(r"\\(?:begin|end)\{(\w+)\}", text) == ["table", "tabular", "tabular", "table"]
-    body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
-    rows = [line for line in body.splitlines() if line.endswith(r"\\")]
-    columns = re.search(r"@\{\}(l r*)@\{\}".replace(" ", ""), text)[1]
-    assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(columns)}
+    groups = {column.group for column in TABLES[name].columns}
+    assert re.findall(r"\\(?:begin|end)\{(\w+)\}", text) == ["table", *["tabular"] * 2 * len(groups), "table"]
+    for part in text.split(r"\begin{tabular}")[1:]:
+        rows = [line for line in part.splitlines() if line.endswith(r"\\")]
+        columns = re.search(r"@\{\}(lr*)@\{\}", part)[1]
+        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(columns)}
     printed = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
     assert not re.search(r"(?<!\\)%", printed)  # would swallow the rest of its line
     unescaped = re.sub(r"\\[{}]", "", printed)

@@ -14,9 +14,11 @@ import onedomain as od
 from onedomain.benchmarks import Benchmark
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
-from onedomain.reproduce.declare import Row, Scale, Score, Table
+from onedomain.reproduce.columns import Score
+from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.estimate import estimate
 from onedomain.reproduce.plan import Bench, configured, plan
+from onedomain.reproduce.rows import Row
 from tests.conftest import TinyNet, make_tiny
 
 ERM, SDG = Row("ERM", "erm"), Row("SDG", "sdg", {"beta": 0.0})
@@ -62,7 +64,7 @@ def states(runs):
 
 
 def test_a_run_a_row_and_seed_with_the_scales_and_the_rows_settings(bench, tmp_path):
-    runs = plan(TABLE, SCALE, 2, tmp_path, bench)
+    runs = plan(TABLE, SCALE, 2, tmp_path, {"toy": bench})
     assert states(runs) == {"erm-0": "new", "sdg-beta-0-0": "new", "erm-1": "new", "sdg-beta-0-1": "new"}
     assert [run.folder for run in runs][:2] == [tmp_path / "erm-0", tmp_path / "sdg-beta-0-0"]
     erm, sdg = runs[0].method.settings, runs[1].method.settings
@@ -78,12 +80,12 @@ def test_the_whole_protocol_changes_nothing_but_what_the_row_says(bench):
 
 def test_rows_of_the_same_settings_are_one_run(bench, tmp_path):
     table = replace(TABLE, rows=(ERM, Row("the same", "erm", section="again")))
-    assert len(plan(table, SCALE, 1, tmp_path, bench)) == 1
+    assert len(plan(table, SCALE, 1, tmp_path, {"toy": bench})) == 1
 
 
 def test_the_command_says_all_that_decides_the_run(bench, tmp_path):
-    run = plan(TABLE, SCALE, 2, tmp_path, bench)[3]
-    words = list(run.command("toy", "/data", "cpu"))
+    run = plan(TABLE, SCALE, 2, tmp_path, {"toy": bench})[3]
+    words = list(run.command("/data", "cpu"))
     assert words[1:4] == ["-m", "onedomain", "train"]
     options = dict(pairwise(words))
     assert options["--out"] == str(tmp_path / "sdg-beta-0-1")
@@ -99,7 +101,7 @@ def test_the_command_says_all_that_decides_the_run(bench, tmp_path):
 
 def test_a_finished_and_scored_run_is_done(bench, tmp_path):
     train(tmp_path / "erm-0", bench)
-    [erm, sdg] = plan(TABLE, SCALE, 1, tmp_path, bench)
+    [erm, sdg] = plan(TABLE, SCALE, 1, tmp_path, {"toy": bench})
     assert (erm.state, sdg.state) == ("done", "new")
     assert erm.records.manifest.seed == 0
 
@@ -108,26 +110,26 @@ def test_an_unfinished_run_goes_on(bench, tmp_path):
     train(tmp_path / "erm-0", bench, score=False, log_every=1)
     (tmp_path / "erm-0" / "model.safetensors").unlink()
     with pytest.raises(UserError, match=r"erm-0: holds a run whose log_every is 1, and here it is 50"):
-        plan(TABLE, SCALE, 1, tmp_path, bench)
+        plan(TABLE, SCALE, 1, tmp_path, {"toy": bench})
     shutil.rmtree(tmp_path / "erm-0")
     train(tmp_path / "erm-0", bench, score=False)
     (tmp_path / "erm-0" / "model.safetensors").unlink()
-    run = plan(TABLE, SCALE, 1, tmp_path, bench)[0]
+    run = plan(TABLE, SCALE, 1, tmp_path, {"toy": bench})[0]
     assert (run.state, run.steps_done) == ("going on", 4)
-    assert "train" in run.command("toy", None, None)
+    assert "train" in run.command(None, None)
 
 
 def test_what_was_not_scored_or_on_other_images_is_scored_only(bench, tmp_path):
     train(tmp_path / "erm-0", bench, score=False)
-    assert plan(TABLE, SCALE, 1, tmp_path, bench)[0].state == "to score"
+    assert plan(TABLE, SCALE, 1, tmp_path, {"toy": bench})[0].state == "to score"
     shutil.rmtree(tmp_path / "erm-0")
     train(tmp_path / "erm-0", bench)
     more = Bench.load(benchmark(targets={**bench.benchmark.targets, "new": lambda data: make_tiny(9, seed=3)}), Path())
-    run = plan(TABLE, SCALE, 1, tmp_path, more)[0]
+    run = plan(TABLE, SCALE, 1, tmp_path, {"toy": more})[0]
     assert run.state == "to score"
-    assert run.command("toy", "/data", None)[3:7] == ("evaluate", str(tmp_path / "erm-0"), "--benchmark", "toy")
+    assert run.command("/data", None)[3:7] == ("evaluate", str(tmp_path / "erm-0"), "--benchmark", "toy")
     other = Bench.load(benchmark(targets={"far": lambda data: make_tiny(31, seed=2, name="far")}), Path())
-    assert plan(TABLE, SCALE, 1, tmp_path, other)[0].state == "to score"
+    assert plan(TABLE, SCALE, 1, tmp_path, {"toy": other})[0].state == "to score"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_what_was_not_scored_or_on_other_images_is_scored_only(bench, tmp_path):
 def test_a_folder_with_something_else_is_not_used(bench, tmp_path, prepare, message):
     prepare(tmp_path, bench)
     with pytest.raises(UserError, match=message):
-        plan(TABLE, SCALE, 1, tmp_path, bench)
+        plan(TABLE, SCALE, 1, tmp_path, {"toy": bench})
 
 
 def test_a_run_of_a_version_with_other_settings_is_told(bench, tmp_path):
@@ -155,7 +157,7 @@ def test_a_run_of_a_version_with_other_settings_is_told(bench, tmp_path):
     manifest = tmp_path / "erm-0" / "run.yaml"
     manifest.write_text(manifest.read_text().replace("  batch_size:", "  gone: 1\n  batch_size:"))
     with pytest.raises(UserError, match="settings of another version.*'gone' is not known"):
-        plan(TABLE, SCALE, 1, tmp_path, bench)
+        plan(TABLE, SCALE, 1, tmp_path, {"toy": bench})
 
 
 def test_finished_runs_are_taken_from_elsewhere_if_they_are_the_same(bench, tmp_path):
@@ -163,12 +165,12 @@ def test_finished_runs_are_taken_from_elsewhere_if_they_are_the_same(bench, tmp_
     train(tmp_path / "other" / "b", bench, seed=1, score=False)
     train(tmp_path / "other" / "c", bench, seed=2, learning_rate=0.5)
     for place in ("other", "other/a"):
-        runs = plan(TABLE, SCALE, 3, tmp_path / "out", bench, [str(tmp_path / place)])
+        runs = plan(TABLE, SCALE, 3, tmp_path / "out", {"toy": bench}, [str(tmp_path / place)])
         assert states(runs)["erm-0"] == "done"
         assert runs[0].folder == tmp_path / "other" / "a"
         assert (states(runs)["erm-1"], states(runs)["erm-2"]) == ("new", "new")
     with pytest.raises(UserError, match="--use: no run in"):
-        plan(TABLE, SCALE, 1, tmp_path / "out", bench, [str(tmp_path / "nowhere")])
+        plan(TABLE, SCALE, 1, tmp_path / "out", {"toy": bench}, [str(tmp_path / "nowhere")])
 
 
 def test_missing_data_is_told_before_anything(tmp_path):
@@ -185,8 +187,8 @@ def test_missing_data_is_told_before_anything(tmp_path):
 
 def test_estimate_from_finished_runs_scales_with_steps_and_costs(bench, tmp_path):
     train(tmp_path / "erm-0", bench)
-    runs = plan(TABLE, SCALE, 2, tmp_path, bench)
-    expected = estimate(runs, bench)
+    runs = plan(TABLE, SCALE, 2, tmp_path, {"toy": bench})
+    expected = estimate(runs, {"toy": bench})
     assert expected.basis == "finished runs: 1"
     assert set(expected.seconds) == {"sdg-beta-0-0", "erm-1", "sdg-beta-0-1"}
     step = 6.0 / (4 * 6 / 32)  # four steps of 6 images, in steps of 32
@@ -202,11 +204,11 @@ def test_estimate_from_finished_runs_scales_with_steps_and_costs(bench, tmp_path
 def test_estimate_of_what_is_left_of_a_run(bench, tmp_path):
     train(tmp_path / "erm-0", bench)
     train(tmp_path / "erm-1", bench, seed=1, score=False)
-    whole = estimate(plan(TABLE, SCALE, 3, tmp_path, bench), bench).seconds
+    whole = estimate(plan(TABLE, SCALE, 3, tmp_path, {"toy": bench}), {"toy": bench}).seconds
     assert 0 < whole["erm-1"] < whole["erm-2"]  # to score, and all to do
     (tmp_path / "erm-1" / "model.safetensors").unlink()
     (tmp_path / "erm-1" / "metrics.jsonl").write_text('{"step": 3, "loss": 1.0}\n')  # of four
-    stopped = estimate(plan(TABLE, SCALE, 3, tmp_path, bench), bench).seconds
+    stopped = estimate(plan(TABLE, SCALE, 3, tmp_path, {"toy": bench}), {"toy": bench}).seconds
     scoring = whole["erm-1"]
     assert stopped["erm-1"] == pytest.approx(scoring + (whole["erm-2"] - scoring) / 4)
 
@@ -214,7 +216,8 @@ def test_estimate_of_what_is_left_of_a_run(bench, tmp_path):
 def test_without_a_finished_run_steps_of_erm_are_measured(bench, tmp_path):
     images = np.zeros((40, 32, 32, 3), np.uint8)
     source = Domain("blank", "train", images, np.arange(40) % 3, ("a", "b", "c"))
-    expected = estimate(plan(TABLE, SCALE, 1, tmp_path, replace(bench, source=source)), replace(bench, source=source))
+    benches = {"toy": replace(bench, source=source)}
+    expected = estimate(plan(TABLE, SCALE, 1, tmp_path, benches), benches)
     assert "steps of ERM" in expected.basis
     assert min(expected.seconds.values()) > 0
 
@@ -222,5 +225,5 @@ def test_without_a_finished_run_steps_of_erm_are_measured(bench, tmp_path):
 def test_nothing_is_written_by_planning(bench, tmp_path):
     train(tmp_path / "erm-0", bench)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    estimate(plan(TABLE, SCALE, 2, tmp_path, bench), bench)
+    estimate(plan(TABLE, SCALE, 2, tmp_path, {"toy": bench}), {"toy": bench})
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before

@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from onedomain.errors import UserError
-from onedomain.reproduce.declare import Row, Score, Table
+from onedomain.reproduce.columns import Score
+from onedomain.reproduce.declare import Table
 from onedomain.reproduce.result import Failure, tabulate
+from onedomain.reproduce.rows import Row
 from onedomain.reproduce.tables import SCALES, TABLES
 from tests.reproduce.records import records
 
@@ -148,3 +150,48 @@ def test_versions_of_all_runs_are_told():
 def test_a_table_reports_its_own_metric():
     table = Table("toy", "A toy", "digits-lite", (ERM,), (Score("uci", "UCI"),), metric="nll")
     assert made(records(table, FULL, ERM, 0, {"uci": 0.5}), table=table).rows[0].cells["uci"].mean == 100.0
+
+
+SEGMENTATION = TABLES["segmentation"]
+TEN = {column.name: 0.1 for column in SEGMENTATION.columns if isinstance(column, Score)}
+
+
+def test_rows_of_several_benchmarks_keep_to_their_own_runs_and_paper():
+    of = {(row.benchmark, row.method): row for row in SEGMENTATION.rows}
+    dawn, fog = of["synthia-dawn", "erm"], of["synthia-fog", "erm"]
+    result = made(
+        records(SEGMENTATION, FULL, dawn, 0, {"highway-dawn": 0.9, **TEN}),
+        records(SEGMENTATION, FULL, fog, 0, {"highway-fog": 0.9, **TEN, "new-york-fog": 0.3}, source="s1"),
+        table=SEGMENTATION,
+    )
+    cells = {(row.row.benchmark, row.row.method): row.cells for row in result.rows}
+    assert cells["synthia-dawn", "erm"]["new-york-fog"].mean == pytest.approx(10)  # of the metric miou
+    assert cells["synthia-fog", "erm"]["new-york-fog"].mean == pytest.approx(30)
+    assert cells["synthia-fog", "erm"]["average"].mean == pytest.approx(12)
+    assert cells["synthia-dawn", "erm"]["new-york-fog"].paper == 2.73
+    assert cells["synthia-fog", "erm"]["average"].paper == 27.16
+    assert cells["synthia-spring", "erm"]["average"].mean is None
+    assert cells["synthia-spring", "sdg"]["average"].paper == 37.47
+    assert [row.row.section for row in result.rows][::4] == ["Highway/Dawn", "Highway/Fog", "Highway/Spring"]
+
+
+def test_a_condition_that_one_source_lacks_is_in_no_average():
+    of = {(row.benchmark, row.method): row for row in SEGMENTATION.rows}
+    nine = {name: value for name, value in TEN.items() if name != "old-town-winter"}
+    result = made(
+        records(SEGMENTATION, FULL, of["synthia-dawn", "erm"], 0, {**TEN, "old-town-winter": 0.9}),
+        records(SEGMENTATION, FULL, of["synthia-fog", "erm"], 0, nine),
+        table=SEGMENTATION,
+    )
+    assert result.rows[0].cells["average"].mean == pytest.approx(10)
+    assert "OT winter: not scored by every run, for want of data." in result.notes
+
+
+def test_runs_of_one_benchmark_of_several_must_share_their_images():
+    of = {(row.benchmark, row.method): row for row in SEGMENTATION.rows}
+    with pytest.raises(UserError, match="not trained with the same images"):
+        made(
+            records(SEGMENTATION, FULL, of["synthia-dawn", "erm"], 0, TEN),
+            records(SEGMENTATION, FULL, of["synthia-dawn", "sdg"], 0, TEN, source="s1"),
+            table=SEGMENTATION,
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,18 +34,34 @@ BENCHMARK = Benchmark(
 )
 
 
+TASKS = {
+    name: replace(
+        BENCHMARK,
+        name=name,
+        train=lambda data, seed=seed: blocks(60, seed, "blocks"),
+        targets={"near": lambda data: blocks(30, 2, "near")},
+        target_train={"near": lambda data: blocks(30, 4, "near")},
+        settings={"erm": {"steps": 20, "batch_size": 4}},
+    )
+    for seed, name in enumerate(("toy-a", "toy-b"), start=10)
+}
+
+
 def register() -> None:
-    BENCHMARKS["toy"] = BENCHMARK
+    BENCHMARKS.update({"toy": BENCHMARK, **TASKS})
 
 
 def slow_down() -> None:
-    """ERM with a pause in every step."""
+    """ERM and fine-tuning with a pause in every step."""
+    from onedomain.adaptation.fine_tune import FineTune
     from onedomain.methods.erm import ERM
 
-    step = ERM.step
+    def slowed(step):
+        def slow_step(method, batch):
+            time.sleep(0.02)
+            return step(method, batch)
 
-    def slow_step(method, batch):
-        time.sleep(0.02)
-        return step(method, batch)
+        return slow_step
 
-    ERM.step = slow_step
+    for kind in (ERM, FineTune):
+        kind.step = slowed(kind.step)

@@ -19,7 +19,11 @@ def _table_names() -> list[str]:
 def reproduce(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", autocompletion=_table_names, help="digits, efficiency, ablation or curves."),
+        typer.Argument(
+            metavar="NAME",
+            autocompletion=_table_names,
+            help="digits, efficiency, ablation, curves, segmentation, few-shot, cifar-severity or cifar-corruptions.",
+        ),
     ],
     scale: Annotated[
         str,

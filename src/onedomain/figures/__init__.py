@@ -8,11 +8,22 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from onedomain.figures import calibration, curves, domains, embedding, over_training, pictures
+from onedomain.figures import (
+    calibration,
+    curves,
+    domains,
+    embedding,
+    over_training,
+    pictures,
+    segments,
+    severity,
+    shots,
+)
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import png, save, svg
 from onedomain.grouping import group_runs
 from onedomain.records import RunRecords
+from onedomain.shown_metric import MIOU, shown_metric
 
 MOST_OF_A_KIND = 4  # figures of single runs: a page with more of them is not looked at
 
@@ -28,6 +39,7 @@ class Kind:
     explanation: str  # one line for a person who does not know the paper
     draw: Callable[[Sequence[RunRecords], str], Figure]
     for_each: bool = False
+    with_miou: tuple[str, str, str] | None = None  # name, title and explanation where mIoU is what is shown
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,13 @@ KINDS = (
         "How often each method is right on the domain it was trained on and on those it has never seen. Whiskers show "
         "one deviation over seeds or, for a single run, the 95% interval.",
         domains.accuracy,
+        with_miou=(
+            "miou",
+            "mIoU per domain",
+            "How well each method finds the pixels of each class (mean intersection over union), on the domain it was "
+            "trained on and on those it has never seen. Whiskers show one deviation over seeds or, for a single run, "
+            "the 95% interval of a bootstrap over images.",
+        ),
     ),
     Kind(
         "accuracy-uncertainty",
@@ -60,6 +79,39 @@ KINDS = (
         "Each point is a domain: the further right, the less it looks like the source to the model. A model that knows "
         "where it fails has its points fall from top left to bottom right, and a rank correlation near 1.",
         domains.accuracy_and_uncertainty,
+        with_miou=(
+            "miou-uncertainty",
+            "mIoU against uncertainty",
+            "Each point is a domain: the further right, the less it looks like the source to the model. A model that "
+            "knows where it fails has its points fall from top left to bottom right.",
+        ),
+    ),
+    Kind(
+        "masks",
+        "Images, truth, predictions and uncertainty",
+        "Images of domains never seen, the true class of each pixel, what each method says, and how unsure it is "
+        "(bright). Striped and faded pixels are void: they have no class and never count.",
+        segments.masks,
+    ),
+    Kind(
+        "classes",
+        "IoU of each class",
+        "Of the pixels that are of a class or were called it, the share that is both. A class that a domain does not "
+        "have is left out there.",
+        segments.classes,
+    ),
+    Kind(
+        "shots",
+        "Accuracy against shots",
+        "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands the "
+        "run as it was trained; whiskers show one deviation over draws of these images.",
+        shots.accuracy_over_shots,
+        with_miou=(
+            "shots",
+            "mIoU against shots",
+            "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands "
+            "the run as it was trained; whiskers show one deviation over draws of these images.",
+        ),
     ),
     Kind(
         "reliability",
@@ -95,6 +147,19 @@ KINDS = (
         "How the average on unseen domains changes with the number of made domains and the two weights of SDG. The "
         "dotted line marks the default.",
         curves.settings_curves,
+        with_miou=(
+            "settings",
+            "mIoU over K, α and β",
+            "How the average on unseen domains changes with the number of made domains and the two weights of SDG. The "
+            "dotted line marks the default.",
+        ),
+    ),
+    Kind(
+        "severity",
+        "Accuracy over the severity of corruptions",
+        "How each method's accuracy falls as the images are corrupted more, over all corruptions and for the four "
+        "kinds of noise that the paper shows. Whiskers are one deviation over seeds.",
+        severity.over_severity,
     ),
     Kind(
         "perturbation",
@@ -147,11 +212,14 @@ def figures_for(
 
 
 def _draw(kind: Kind, runs: Sequence[RunRecords], benchmark: str, figures: Figures, of: str = "") -> None:
-    name = kind.name + (f"-{re.sub(r'[^a-z0-9]+', '-', of.lower()).strip('-')}" if of else "")
+    name, title, explanation = kind.name, kind.title, kind.explanation
+    if kind.with_miou and shown_metric(runs, benchmark) is MIOU:
+        name, title, explanation = kind.with_miou
+    name += f"-{re.sub(r'[^a-z0-9]+', '-', of.lower()).strip('-')}" if of else ""
     try:
         figure = kind.draw(runs, benchmark)
     except Missing as reason:
         figures.skipped.append((name, str(reason)))
         return
     figure.set_label(name)  # figures of one page share no ids
-    figures.append(Drawn(name, f"{kind.title}: {of}" if of else kind.title, kind.explanation, figure))
+    figures.append(Drawn(name, f"{title}: {of}" if of else title, explanation, figure))

@@ -1,4 +1,4 @@
-"""What SDG's three numbers do: accuracy over K, α and β, from runs that differ in one of them."""
+"""What SDG's three numbers do: accuracy (or mIoU) over K, α and β, from runs that differ in one of them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import look, panels, percent, styled
-from onedomain.grouping import Group, group_runs
+from onedomain.grouping import Group, facets, group_runs
 from onedomain.methods.sdg import SDGSettings
 from onedomain.records import RunRecords
+from onedomain.shown_metric import shown_metric
 
 VARIED = {"domains": "K, domains made", "alpha": "α, weight of L_const", "beta": "β, weight of L_relax"}
 
@@ -21,7 +22,9 @@ VARIED = {"domains": "K, domains made", "alpha": "α, weight of L_const", "beta"
 @styled
 def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """The average over unseen domains, with one deviation over seeds; the values stand side by side, not to scale."""
-    groups = [group for group in group_runs(runs) if group.method == "sdg" and group.averages(benchmark)]
+    metric = shown_metric(runs, benchmark)
+    sdg = [group for group in group_runs(runs) if group.method == "sdg" and group.adaptation is None]
+    groups = [group for group in sdg if group.averages(benchmark, metric.name)]
     families = {name: _family(groups, name) for name in VARIED}
     families = {name: family for name, family in families.items() if len(family) > 1}
     if not families:
@@ -29,7 +32,7 @@ def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     figure, shown = panels(len(families), height=2.1, columns=2 if len(families) > 1 else 1, sharey=True)
     for place, (name, family) in enumerate(families.items()):
         axes = shown[place]
-        values = [group.averages(benchmark) for group in family]
+        values = [group.averages(benchmark, metric.name) for group in family]
         deviations = [stdev(each) if len(each) > 1 else math.nan for each in values]
         settings = [group.settings[name] for group in family]
         axes.errorbar(range(len(family)), [fmean(each) for each in values], yerr=deviations, capsize=3, **look(place))
@@ -40,7 +43,7 @@ def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         axes.set_xlabel(VARIED[name])
         axes.margins(x=0.12)
         axes.yaxis.set_major_formatter(percent)
-    figure.supylabel("accuracy, average unseen", fontsize=9)
+    figure.supylabel(f"{metric.title}, average unseen", fontsize=9)
     return figure
 
 
@@ -48,9 +51,8 @@ def _family(groups: Sequence[Group], name: str) -> list[Group]:
     """The most groups that differ in this one setting alone, by its value."""
     families: dict[str, dict[float, Group]] = {}
     for group in groups:
-        manifest = group.runs[0].manifest
-        others = {key: value for key, value in group.settings.items() if key != name}
-        key = json.dumps([others, manifest.source.fingerprint], sort_keys=True)
+        others = {key: value for key, value in facets(group.runs[0]).items() if key != name}
+        key = json.dumps(others, sort_keys=True)
         families.setdefault(key, {})[group.settings[name]] = group
     largest = max(families.values(), key=len, default={})
     return [largest[value] for value in sorted(largest)]

@@ -1,4 +1,4 @@
-"""Where a model holds up, and whether it knows: accuracy per domain, and against the domain score."""
+"""Where a model holds up, and whether it knows: accuracy (or mIoU) per domain, and against the domain score."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Affine2D, Bbox
 from scipy.stats import spearmanr
 
+from onedomain.benchmarks import BENCHMARKS
+from onedomain.data.corruptions import CATEGORIES
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import (
     LONGEST_NAME,
@@ -24,49 +26,60 @@ from onedomain.figures.style import (
     styled,
     wrapped,
 )
-from onedomain.grouping import Group, group_runs
+from onedomain.grouping import Group, adapted_to, group_runs
 from onedomain.records import RunRecords
+from onedomain.robustness import from_records
+from onedomain.shown_metric import shown_metric
 
 AVERAGE = "average unseen"
 MOST_NAMED = 10  # domains of a panel; of more of them, the outermost are named
 NAME_SIZE = 8.0  # points
 
-Points = dict[str, tuple[float, float]]  # domain score and accuracy, by domain
+Points = dict[str, tuple[float, float]]  # domain score and accuracy or mIoU, by domain
 
 
 @styled
 def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A row for each domain, a marker for each method; whiskers are one deviation over seeds, or for a single seed the
-    95% interval over images.
+    95% interval over images. Corruptions are many: they have a row a category, and with a single seed no whiskers.
     """
     groups = group_runs(runs)
+    metric = shown_metric(runs, benchmark)
     unseen = _unseen(runs, benchmark)
-    rows = [*unseen, AVERAGE]
+    known = BENCHMARKS.get(benchmark)
+    categories = CATEGORIES if known is not None and known.corruptions else {}
+    rows = [*(domain for domain in unseen if not (categories and unseen[domain])), *categories, AVERAGE]
     height = max(0.3, 0.13 * len(groups) + 0.12)
     figure, (axes,) = panels(1, height=height * len(rows), extra=0.5 + legend_height([g.label for g in groups]))
     for place, group in enumerate(groups):
-        found = {**group.accuracies(benchmark), AVERAGE: group.averages(benchmark)}
+        averages = group.averages(benchmark, metric.name)
+        found = {**group.values(benchmark, metric.name), AVERAGE: averages}
+        for category, kinds in categories.items():
+            means = [from_records(run.results, benchmark).of_kinds(kinds) for run in group.runs]
+            found[category] = [mean for mean in means if mean is not None]
         offset = (place - (len(groups) - 1) / 2) * min(0.2, 0.8 / len(groups))
         x, y, below, above = [], [], [], []
         for row, domain in enumerate(rows):
             if not found.get(domain):
                 continue
             mean = fmean(found[domain])
-            low, high = _whiskers(group, benchmark, domain, found[domain])
+            low, high = _whiskers(group, benchmark, domain, metric.name, found[domain])
             x.append(mean)
             y.append(row + offset)
             below.append(mean - low)
             above.append(high - mean)
         style = look(place) | {"linestyle": "none"}
         axes.errorbar(x, y, xerr=[below, above], label=group.label, elinewidth=1.0, capsize=2, **style)
-    names = [wrapped(f"{row} (source)" if unseen.get(row) is False else row, LONGEST_NAME, lines=2) for row in rows]
+    met = set().union(*(adapted_to(run) for run in runs))
+    home = [row for row in rows if unseen.get(row) is False and row not in met]
+    names = [wrapped(f"{row} (source)" if row in home else row, LONGEST_NAME, lines=2) for row in rows]
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 1.02)
     axes.xaxis.set_major_formatter(percent)
     axes.axhline(len(rows) - 1.5, color="#555555", linewidth=0.8)
     axes.grid(False, axis="y")
-    axes.set_xlabel("accuracy")
+    axes.set_xlabel(metric.title)
     legend_above(figure, *axes.get_legend_handles_labels())
     return figure
 
@@ -74,22 +87,23 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 @styled
 def accuracy_and_uncertainty(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Each domain by the mean of its domain score and its accuracy, a panel for each method."""
-    groups = [group for group in group_runs(runs) if _points(group, benchmark)]
+    metric = shown_metric(runs, benchmark)
+    groups = [group for group in group_runs(runs) if _points(group, benchmark, metric.name)]
     if not groups:
         raise Missing("no run has a domain score: they were trained without a calibration")
     figure, shown = panels(len(groups), height=2.3, columns=1 if len(groups) == 1 else 2, extra=0.3, sharey=True)
     for group, axes in zip(groups, shown, strict=True):
-        _scatter(axes, group, benchmark)
+        _scatter(axes, group, benchmark, metric.name)
     figure.supxlabel("domain score: how unlike the source the images look to the model", fontsize=9)
-    figure.supylabel("accuracy", fontsize=9)
+    figure.supylabel(metric.title, fontsize=9)
     figure.draw_without_rendering()  # names are placed when it is known where their points are
     for group, axes in zip(groups, shown, strict=True):
-        _name_points(axes, _worth_a_name(_points(group, benchmark)), 72.0 / figure.dpi)
+        _name_points(axes, _worth_a_name(_points(group, benchmark, metric.name)), 72.0 / figure.dpi)
     return figure
 
 
-def _scatter(axes: Axes, group: Group, benchmark: str) -> None:
-    points = _points(group, benchmark)
+def _scatter(axes: Axes, group: Group, benchmark: str, metric: str) -> None:
+    points = _points(group, benchmark, metric)
     unseen = _unseen(group.runs, benchmark)
     for wanted, colour, marker in ((False, SOURCE, "o"), (True, UNSEEN, "s")):
         chosen = [point for domain, point in points.items() if unseen[domain] is wanted]
@@ -164,20 +178,21 @@ def _unseen(runs: Sequence[RunRecords], benchmark: str) -> dict[str, bool]:
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
-def _points(group: Group, benchmark: str) -> Points:
+def _points(group: Group, benchmark: str, metric: str) -> Points:
     """Means over the runs."""
     found: dict[str, list[tuple[float, float]]] = {}
     for run in group.runs:
         for domain, metrics in run.scores(benchmark).items():
-            if "domain_score" in metrics and "accuracy" in metrics:
-                pair = (metrics["domain_score"]["value"], metrics["accuracy"]["value"])
+            if "domain_score" in metrics and metric in metrics:
+                pair = (metrics["domain_score"]["value"], metrics[metric]["value"])
                 found.setdefault(domain, []).append(pair)
     return {domain: (fmean(s for s, _ in pairs), fmean(a for _, a in pairs)) for domain, pairs in found.items()}
 
 
-def _whiskers(group: Group, benchmark: str, domain: str, values: Sequence[float]) -> tuple[float, float]:
+def _whiskers(group: Group, benchmark: str, domain: str, metric: str, values: Sequence[float]) -> tuple[float, float]:
     if len(values) > 1:
         mean, spread = fmean(values), stdev(values)
         return mean - spread, mean + spread
-    rows = [run.scores(benchmark).get(domain, {}).get("accuracy") for run in group.runs]
-    return next(((row["low"], row["high"]) for row in rows if row), (values[0], values[0]))
+    rows = [run.scores(benchmark).get(domain, {}).get(metric) for run in group.runs]
+    known = [(row["low"], row["high"]) for row in rows if row and "low" in row]  # mIoU had none at first
+    return known[0] if known else (values[0], values[0])

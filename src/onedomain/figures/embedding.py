@@ -16,7 +16,7 @@ from onedomain.arrays import FloatArray
 from onedomain.data.domain import IntArray
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.style import AUGMENTED, SOURCE, UNSEEN, legend_above, panels, styled, without_axes, wrapped
-from onedomain.grouping import Group, group_runs
+from onedomain.grouping import Group, adapted_to, group_runs
 from onedomain.records import RunRecords
 
 MOST_POINTS = 200  # of the source, of augmented and of unseen domains
@@ -161,8 +161,8 @@ def _embedded(group: Group, benchmark: str) -> Embedded | None:
     """Of the group's first run that has embeddings of its source and of unseen domains."""
     for run in group.runs:
         found: dict[str, list[tuple[FloatArray, IntArray | None]]] = {"source": [], "augmented": [], "unseen": []}
-        for outcome in run.outcomes(benchmark).values():
-            if outcome.sample_embedding is not None:
+        for domain, outcome in run.outcomes(benchmark).items():
+            if outcome.sample_embedding is not None and domain not in adapted_to(run):  # which is neither of the two
                 classes = None if outcome.labels is None else outcome.labels[outcome.sample]
                 found["unseen" if outcome.unseen else "source"].append((outcome.sample_embedding, classes))
         for sample in run.augmented():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onedomain.arrays import FloatArray
-from onedomain.grouping import Group
+from onedomain.grouping import Group, adapted_to
 from onedomain.outcomes import Outcome
 from onedomain.records import RunRecords
 
@@ -53,11 +53,13 @@ def whole_panels(runs: Sequence[RunRecords], benchmark: str) -> list[Panel]:
 
 
 def _answered(runs: Sequence[RunRecords], benchmark: str) -> tuple[list[str], list[str]]:
-    """The seen and the unseen domains of which answers were kept."""
+    """The source, and the other domains, of which answers were kept."""
     unseen: dict[str, bool] = {}
     for run in runs:
         for domain, outcome in run.outcomes(benchmark).items():
             unseen[domain] = unseen.get(domain, False) or outcome.unseen
     if not unseen:
         raise Missing(f"no answers were kept; score the runs again: {runs[0].evaluate_command(benchmark)}")
-    return [domain for domain in unseen if not unseen[domain]], [domain for domain in unseen if unseen[domain]]
+    met = set().union(*(adapted_to(run) for run in runs))
+    source = [domain for domain in unseen if not unseen[domain] and domain not in met]
+    return source, [domain for domain in unseen if domain not in source]

@@ -32,7 +32,7 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         steps = [moment.step for moment in moments]
         values = [moment.arrays["perturbation"].mean(1) for moment in moments]
         style = look(place)
-        strength.plot(steps, [each.mean() for each in values], label=_title(group), **style)
+        strength.plot(steps, [each.mean() for each in values], label=_title(group, groups), **style)
         quartiles = np.array([np.quantile(each, (0.25, 0.75)) for each in values])
         strength.fill_between(steps, *quartiles.T, color=style["color"], alpha=0.2, linewidth=0)
         transport.plot(steps, [carried(moment) for moment in moments], **style)
@@ -68,7 +68,7 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             for axes, maps in zip(row[1:], values, strict=False):
                 axes.imshow(maps[number], cmap="gray_r", vmin=low, vmax=high, interpolation="none")
             if number == 0:
-                title = f"{_title(group)}: |e| from {low:.2f} (white) to {high:.2f} (black)\nstep"
+                title = f"{_title(group, groups)}: |e| from {low:.2f} (white) to {high:.2f} (black)\nstep"
                 above = row[0].annotate(title, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points")
                 above.set_in_layout(False)  # it would widen its column
                 for axes, moment in zip(row[1:], moments, strict=False):
@@ -87,7 +87,7 @@ def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figur
         kinds = {"source": moment.arrays["embedding"], "augmented": moment.arrays["perturbed_embedding"]}
         draw_points(axes, project(kinds), labels={})
         title = f"step {moment.step}"
-        axes.set_title(f"{_title(group)}\n{title}" if len(groups) > 1 else title)
+        axes.set_title(f"{_title(group, groups)}\n{title}" if len(groups) > 1 else title)
     legend_above(figure, *order_of(shown[0]))
     return figure
 
@@ -100,7 +100,7 @@ def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     for group in groups:
         moments = [moment for moment in group.runs[0].snapshots() if "mixed_labels" in moment.arrays]
         for moment in moments[-1:] if len(groups) > 1 else [*moments[:1], *moments[1:][-1:]]:
-            name = _title(group) if len(groups) > 1 else f"step {moment.step}"
+            name = _title(group, groups) if len(groups) > 1 else f"step {moment.step}"
             curves[name] = of_true_class(moment)
     if not curves:
         raise Missing("the runs mix no labels (mixup_weight is 0)")
@@ -152,8 +152,10 @@ def _with_snapshots(runs: Sequence[RunRecords]) -> list[Group]:
     return sorted(groups, key=lambda group: bool(group.settings.get("uncertainty", True)))
 
 
-def _title(group: Group) -> str:
-    if "uncertainty" in group.settings and "uncertainty" in group.label:
+def _title(group: Group, groups: Sequence[Group]) -> str:
+    """Of two groups, one without uncertainty, that is the name of each."""
+    known = [each.settings.get("uncertainty") for each in groups]
+    if sorted(known, key=str) == [False, True]:
         return "with uncertainty" if group.settings["uncertainty"] else "without uncertainty"
     return group.label
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from onedomain.checkpoint import load_checkpoint
+from onedomain.data.corruptions import CATEGORIES, SEVERITIES
 from onedomain.errors import UserError
 from onedomain.outcomes import Outcome
 from onedomain.records import RunRecords
-from onedomain.report.comparison import Comparison
+from onedomain.report.comparison import Column, Comparison
 from onedomain.report.contenders import Contender
 from onedomain.run import CALIBRATION
 
@@ -61,7 +62,7 @@ class Card:
 @dataclass(frozen=True)
 class Gallery:
     domain: str
-    unseen: bool
+    role: str
     note: str
     cards: tuple[Card, ...]
 
@@ -131,7 +132,7 @@ def answers_of(run: RunRecords, benchmark: str, domain: str) -> Outcome | None:
 def galleries(comparison: Comparison) -> list[Gallery]:
     """Images of every domain whose answers were kept, with the answers of each method's first run."""
     found = []
-    for column in comparison.columns:
+    for column in _looked_at(comparison):
         answered = []
         for contender in comparison.contenders:
             outcome = answers_of(contender.runs[0], comparison.benchmark, column.name)
@@ -140,8 +141,16 @@ def galleries(comparison: Comparison) -> list[Gallery]:
         # Runs that were scored on other images than the first cannot stand beside it.
         same = [(each, outcome) for each, outcome in answered if outcome.fingerprint == answered[0][1].fingerprint]
         if same:
-            found.append(Gallery(column.name, column.unseen, column.note, _cards(same)))
+            found.append(Gallery(column.name, column.role, column.note, _cards(same)))
     return found
+
+
+def _looked_at(comparison: Comparison) -> list[Column]:
+    """All domains; of corruptions, which are too many to look at, the first of each category at its worst."""
+    if not comparison.corrupted:
+        return list(comparison.columns)
+    shown = {f"{kinds[0]}-{SEVERITIES[-1]}" for kinds in CATEGORIES.values()}
+    return [column for column in comparison.columns if not column.unseen or column.name in shown]
 
 
 def _cards(answered: Sequence[tuple[Contender, Outcome]]) -> tuple[Card, ...]:

@@ -8,13 +8,17 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
+from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import UserError
+from onedomain.grouping import adapted_to
 from onedomain.records import RunRecords
 from onedomain.report.contenders import Contender, contenders_of, trained_for
-from onedomain.report.estimates import Estimate, average, too_close
+from onedomain.report.estimates import Estimate, average, too_close, variance_of_images
 from onedomain.reproduce.paper import paper_average, paper_value, variant
+from onedomain.shown_metric import ACCURACY, ShownMetric, shown_metric
 
 OF_THE_DOMAIN = ("value", "low", "high", "count", "note", "split", "unseen", "data", "date")
+Domains = str | tuple["Domains", ...]  # one, or several whose accuracies are averaged, which may be averages too
 OF_THE_RUN = ("parameters", "training_parameters", "train_seconds", "peak_memory_mb")
 
 
@@ -29,7 +33,14 @@ class Column:
     note: str
     fingerprint: str
     same_images: bool
+    adapted_to: bool  # by some of the runs: a few of its images were learned
     in_all: bool  # whether every run was scored on it
+
+    @property
+    def role(self) -> str:
+        if self.unseen:
+            return "unseen"
+        return "adapted to" if self.adapted_to else "the source, held out"
 
     @property
     def compared(self) -> bool:
@@ -39,11 +50,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All methods that were scored on one benchmark; `contenders` with the best average over unseen domains first."""
+    """All methods that were scored on one benchmark; `contenders` with the best average over unseen domains first.
+
+    Those that were adapted to one of these domains come last.
+    """
 
     benchmark: str
     columns: tuple[Column, ...]
     contenders: tuple[Contender, ...]
+    metric: ShownMetric = ACCURACY
 
     @property
     def unseen(self) -> list[Column]:
@@ -51,16 +66,52 @@ class Comparison:
 
     @property
     def sources(self) -> list[Column]:
-        return [column for column in self.columns if not column.unseen]
+        return [column for column in self.columns if not (column.unseen or column.adapted_to)]
+
+    @property
+    def adapted_to(self) -> list[Column]:
+        """Targets that none of the runs met without having learned some images of them."""
+        return [column for column in self.columns if column.adapted_to and not column.unseen]
+
+    @property
+    def rivals(self) -> list[Contender]:
+        """Those to whom all domains of the average are unseen: others are not to be ranked with them."""
+        return [each for each in self.contenders if not each.adapted_to.intersection(self.compared)]
 
     @cached_property
     def compared(self) -> list[str]:
         """The unseen domains that every run was scored on, on the same images."""
         return [column.name for column in self.columns if column.compared]
 
+    @property
+    def corrupted(self) -> bool:
+        """Whether the unseen domains are corruptions × severities of the same images."""
+        known = BENCHMARKS.get(self.benchmark)
+        return known is not None and known.corruptions
+
     def average(self, contender: Contender) -> Estimate | None:
         """Over the unseen domains that all have; None if there is none."""
-        return average_over(contender, self.compared)
+        return self.estimate(contender, tuple(self.compared))
+
+    def estimate(self, contender: Contender, domains: Domains) -> Estimate | None:
+        """The shown metric on a domain, or the average over several; None if one of them was not scored."""
+        if isinstance(domains, str):
+            found = self._rows(contender, domains)
+            if not found:
+                return None
+            of_images = fmean(variance_of_images(row["low"], row["high"]) for row in found)
+            return Estimate(tuple(row["value"] for row in found), of_images)
+        estimates = [self.estimate(contender, part) for part in domains]
+        known = [estimate for estimate in estimates if estimate is not None]
+        return average(known, self.corrupted) if known and len(known) == len(estimates) else None
+
+    def interval(self, contender: Contender, domain: str) -> tuple[float, float] | None:
+        """Of the shown metric, over images, as it was recorded; None for several runs."""
+        found = self._rows(contender, domain)
+        return (found[0]["low"], found[0]["high"]) if len(found) == 1 else None
+
+    def _rows(self, contender: Contender, domain: str) -> list[Mapping[str, Any]]:
+        return [rows[domain][self.metric.name] for rows in contender.rows if domain in rows]
 
     def mean(self, contender: Contender, metric: str) -> float | None:
         """Of any metric, over the same domains; None if one of them lacks it."""
@@ -68,12 +119,18 @@ class Comparison:
         known = [value for value in values if value is not None]
         return fmean(known) if known and len(known) == len(values) else None
 
-    def mark(self, contender: Contender, domain: str | None) -> str:
-        """In its column (None: the average) `best`, `close` if chance may explain that it is not, or nothing."""
-        if len(self.contenders) == 1 or any(each.name == domain and not each.same_images for each in self.columns):
+    def mark(self, contender: Contender, domains: Domains) -> str:
+        """In its column `best`, `close` if chance may explain that it is not, or nothing.
+
+        Only those are compared to whom the domains are as new: runs that were adapted to one of them have no mark.
+        """
+        alike = [each for each in self.contenders if not each.adapted_to.intersection(_each(domains))]
+        if contender not in alike:
             return ""
-        scored = [self.average(each) if domain is None else each.accuracy(domain) for each in self.contenders]
-        own = self.average(contender) if domain is None else contender.accuracy(domain)
+        if len(alike) == 1 or any(each.name == domains and not each.same_images for each in self.columns):
+            return ""
+        scored = [self.estimate(each, domains) for each in alike]
+        own = self.estimate(contender, domains)
         if own is None:
             return ""
         best = max((estimate for estimate in scored if estimate is not None), key=lambda estimate: estimate.mean)
@@ -81,59 +138,70 @@ class Comparison:
             return "best"
         return "close" if too_close(own, best) else ""
 
-    def paper(self, contender: Contender, domain: str | None) -> float | None:
-        """The paper's accuracy (None: its average over the same domains) in %; None where it says nothing."""
+    def paper(self, contender: Contender, domains: Domains) -> float | None:
+        """The paper's accuracy or mIoU, or its average over the same domains, in %; None where it says nothing."""
+        if contender.adapted_to or contender.other_network:
+            return None
         if not all(trained_for(run, self.benchmark) for run in contender.runs):
             return None
         name = variant(contender.method, contender.changed)
-        if domain is None:
-            return paper_average(self.benchmark, name, self.compared)
-        return paper_value(self.benchmark, name, domain)
+        if isinstance(domains, str):
+            return paper_value(self.benchmark, name, domains)
+        return paper_average(self.benchmark, name, [domain for domain in domains if isinstance(domain, str)])
 
 
-def average_over(contender: Contender, domains: Sequence[str]) -> Estimate | None:
-    estimates = [contender.accuracy(domain) for domain in domains]
-    known = [estimate for estimate in estimates if estimate is not None]
-    return average(known) if known and len(known) == len(estimates) else None
+def _each(domains: Domains) -> list[str]:
+    """
+    >>> _each((("fog-1", "fog-2"), "snow-1"))
+    ['fog-1', 'fog-2', 'snow-1']
+    """
+    return [domains] if isinstance(domains, str) else [domain for part in domains for domain in _each(part)]
 
 
 def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
     """All runs that were scored on the benchmark."""
     chosen = [run for run in runs if run.scores(benchmark)]
+    metric = shown_metric(chosen, benchmark)
     for run in chosen:
-        refuse_old_records(run, benchmark)
-    comparison = Comparison(benchmark, _columns(chosen, benchmark), tuple(contenders_of(chosen, benchmark)))
+        for needed in dict.fromkeys((ACCURACY.name, metric.name)):
+            refuse_old_records(run, benchmark, needed)
+    comparison = Comparison(benchmark, _columns(chosen, benchmark), tuple(contenders_of(chosen, benchmark)), metric)
 
-    def rank(contender: Contender) -> float:
+    def rank(contender: Contender) -> tuple[bool, float]:
         estimate = comparison.average(contender)
-        return -1.0 if estimate is None else estimate.mean
+        return contender in comparison.rivals, -1.0 if estimate is None else estimate.mean
 
     return replace(comparison, contenders=tuple(sorted(comparison.contenders, key=rank, reverse=True)))
 
 
-def refuse_old_records(run: RunRecords, benchmark: str) -> None:
+def refuse_old_records(run: RunRecords, benchmark: str, metric: str = ACCURACY.name) -> None:
     """Records of an earlier form lack what is shown here: scoring again writes it."""
     for domain, metrics in run.scores(benchmark).items():
-        missing = [name for name in (*OF_THE_DOMAIN, *OF_THE_RUN) if name not in metrics.get("accuracy", {})]
+        missing = [name for name in (*OF_THE_DOMAIN, *OF_THE_RUN) if name not in metrics.get(metric, {})]
         if missing:
-            given = f"the record of accuracy on {domain} has no {missing[0]!r}"
+            given = f"the record of {metric} on {domain} has no {missing[0]!r}"
             raise UserError(str(run.folder), given, f"records of this version: {run.evaluate_command(benchmark)}")
 
 
 def _columns(runs: Sequence[RunRecords], benchmark: str) -> tuple[Column, ...]:
     found: dict[str, list[Mapping[str, Any]]] = {}
+    new: dict[str, list[bool]] = {}  # of the runs that were not adapted to it: whether it was unseen
     for run in runs:
         for domain, metrics in run.scores(benchmark).items():
             found.setdefault(domain, []).append(metrics["accuracy"])
+            new.setdefault(domain, [])
+            if domain not in adapted_to(run):
+                new[domain].append(metrics["accuracy"]["unseen"])
     return tuple(
         Column(
             name=domain,
-            unseen=all(row["unseen"] for row in rows),
+            unseen=bool(new[domain]) and all(new[domain]),
             split=rows[0]["split"],
             count=rows[0]["count"],
             note=rows[0]["note"],
             fingerprint=rows[0]["data"],
             same_images=len({row["data"] for row in rows}) == 1,
+            adapted_to=len(new[domain]) < len(rows),
             in_all=len(rows) == len(runs),
         )
         for domain, rows in found.items()

@@ -36,6 +36,7 @@ DOUBTS = (
         max,
         "error_auroc",
     ),
+    Doubt("entropy", "mean of the predictions' entropy, nats: how uncertain the model is", 3, False, None, "entropy"),
     Doubt("AURC", "mean error when the most uncertain answers are dropped first", 3, False, min, "aurc"),
     Doubt("ECE", "expected calibration error: how far confidence is from accuracy, %", 1, True, min, "ece"),
     Doubt("NLL", "negative log-likelihood of the truth, nats", 3, False, min, "nll"),
@@ -46,8 +47,9 @@ DOUBTS = (
 def uncertainty_table(comparison: Comparison, identity: str) -> Table:
     """A row a method, each value the mean over the unseen domains that all have."""
     values = [[_over_domains(comparison, contender, doubt) for doubt in DOUBTS] for contender in comparison.contenders]
-    several = len(comparison.contenders) > 1
-    best = [_best(doubt, [row[place] for row in values]) if several else None for place, doubt in enumerate(DOUBTS)]
+    alike = [row for each, row in zip(comparison.contenders, values, strict=True) if each in comparison.rivals]
+    several = len(alike) > 1
+    best = [_best(doubt, [row[place] for row in alike]) if several else None for place, doubt in enumerate(DOUBTS)]
     rows = [
         [Cell(contender.title, contender.title), *map(_doubt_cell, DOUBTS, row, best)]
         for contender, row in zip(comparison.contenders, values, strict=True)
@@ -59,16 +61,17 @@ def uncertainty_table(comparison: Comparison, identity: str) -> Table:
 def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
     rows = []
     for contender in comparison.contenders:
-        for column in [*comparison.unseen, *comparison.sources]:
-            estimate = contender.accuracy(column.name)
+        for column in [*comparison.unseen, *comparison.adapted_to, *comparison.sources]:
+            estimate = comparison.estimate(contender, column.name)
             if estimate is None:
                 continue
             values = [_on_domain(comparison, contender, column.name, doubt) for doubt in DOUBTS]
-            accuracy = Cell(f"{100 * estimate.mean:.1f}", estimate.mean)
+            score = Cell(f"{100 * estimate.mean:.1f}", estimate.mean)
             doubts = map(_doubt_cell, DOUBTS, values)
-            name = column.name if column.unseen else f"{column.name} (source)"
-            rows.append([Cell(contender.title, contender.title), Cell(name, name), accuracy, *doubts])
-    heads = [Head("method", False), Head("domain", False), Head("accuracy"), *(Head(doubt.name) for doubt in DOUBTS)]
+            name = f"{column.name} (source)" if column in comparison.sources else column.name
+            rows.append([Cell(contender.title, contender.title), Cell(name, name), score, *doubts])
+    heads = [Head("method", False), Head("domain", False), Head(comparison.metric.title)]
+    heads += [Head(doubt.name) for doubt in DOUBTS]
     return Table(f"{identity}-doubts-by-domain", "Every method on every domain", heads, rows)
 
 

@@ -42,10 +42,16 @@ def variance_of_images(low: float, high: float) -> float:
     return ((high - low) / (2 * NORMAL)) ** 2
 
 
-def average(estimates: Sequence[Estimate]) -> Estimate:
-    """The plain mean over domains, run by run; every one of the estimates comes from the same runs."""
+def average(estimates: Sequence[Estimate], same_images: bool = False) -> Estimate:
+    """The plain mean over domains, run by run; every one of the estimates comes from the same runs.
+
+    With `same_images` the domains are one set of images, changed in different ways: a lucky choice of them is lucky in
+    every domain, and what it adds does not average away.
+    """
     by_run = zip(*(estimate.values for estimate in estimates), strict=True)
     values = tuple(fmean(of_run) for of_run in by_run)
+    if same_images:
+        return Estimate(values, fmean(math.sqrt(estimate.of_images) for estimate in estimates) ** 2)
     return Estimate(values, sum(estimate.of_images for estimate in estimates) / len(estimates) ** 2)
 
 

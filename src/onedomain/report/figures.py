@@ -11,6 +11,7 @@ from onedomain.figures import Drawn, figures_for, svg
 from onedomain.records import RunRecords
 
 PIXELS = 96  # CSS's pixels an inch
+ELSEWHERE = ("masks",)  # the page has its own rows of these pictures, which a phone can show
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Shown:
 def figures(runs: Sequence[RunRecords], benchmark: str) -> tuple[list[Shown], list[tuple[str, str]]]:
     """All that can be drawn of the runs that were scored on the benchmark, and why the others cannot."""
     drawn = figures_for([run for run in runs if benchmark in run.benchmarks], benchmark)
-    return [_shown(each) for each in drawn], drawn.skipped
+    skipped = [(name, reason) for name, reason in drawn.skipped if name not in ELSEWHERE]
+    return [_shown(each) for each in drawn if each.name not in ELSEWHERE], skipped
 
 
 def _shown(drawn: Drawn) -> Shown:

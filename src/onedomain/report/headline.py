@@ -9,6 +9,7 @@ from onedomain.report.answers import mean_warnings
 from onedomain.report.comparison import Comparison
 from onedomain.report.contenders import Contender, is_baseline
 from onedomain.report.estimates import Estimate, too_close
+from onedomain.shown_metric import ACCURACY
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,9 @@ class Headline:
 
 
 def headline(comparison: Comparison) -> Headline:
-    best = comparison.contenders[0]
+    if not comparison.rivals or (comparison.adapted_to and not comparison.compared):
+        return Headline(_adapted(comparison), "")
+    best = comparison.rivals[0]
     average = comparison.average(best)
     if average is None:
         domains = "were scored on no unseen domain" if not comparison.unseen else "share no unseen domain"
@@ -29,39 +32,54 @@ def headline(comparison: Comparison) -> Headline:
 
 
 def _holds_up(comparison: Comparison, best: Contender, average: Estimate) -> str:
-    ranked = [(each, estimate) for each in comparison.contenders if (estimate := comparison.average(each)) is not None]
+    ranked = [(each, estimate) for each in comparison.rivals if (estimate := comparison.average(each)) is not None]
     domains = comparison.compared
     where = domains[0] if len(domains) == 1 else f"{len(domains)} unseen domains"
     over = "" if len(domains) == 1 else " on average"
+    shown = comparison.metric.share
     if len(ranked) == 1:
-        return f"{best.title} has {share(average.mean)}{over} on {where}{_at_home(comparison, best)}."
+        return f"{best.title} has {shown(average.mean)}{over} on {where}{_at_home(comparison, best)}."
     plain = next((pair for pair in ranked if is_baseline(pair[0])), None)
     plain_is_best = plain is not None and plain[0] is best
     reference, beside = ranked[1] if plain is None or plain_is_best else plain
     if too_close(average, beside):
         verdict = "Nothing beats plain training" if plain_is_best else "No clear winner"
-        both = f"{best.title} {share(average.mean)}, {reference.title} {share(beside.mean)}"
+        both = f"{best.title} {shown(average.mean)}, {reference.title} {shown(beside.mean)}"
         return f"{verdict} on {where}: {both}{over}, a difference within chance."
     near = [each.title for each, estimate in ranked[1:] if each is not reference and too_close(average, estimate)]
     who = f"{best.title}, plain training," if plain_is_best else best.title
-    lead = f"{share(average.mean)}{over}, {points(average.mean - beside.mean)} above {reference.title}"
+    lead = f"{shown(average.mean)}{over}, {points(average.mean - beside.mean)} above {reference.title}"
     remark = f"; {listed(near)} {'is' if len(near) == 1 else 'are'} too close to tell apart" if near else ""
     return f"{who} holds up best on {where}: {lead}{remark}."
 
 
+def _adapted(comparison: Comparison) -> str:
+    """Where none of the runs met a domain unprepared: the best of those that were adapted to it."""
+    found = [
+        (estimate.mean, contender.title, domain)
+        for contender in comparison.contenders
+        for domain in sorted(contender.adapted_to)
+        if (estimate := comparison.estimate(contender, domain)) is not None
+    ]
+    mean, title, domain = max(found)
+    return f"{title}: {comparison.metric.share(mean)} on {domain} after adapting to it."
+
+
 def _at_home(comparison: Comparison, contender: Contender) -> str:
     for column in comparison.sources:
-        estimate = contender.accuracy(column.name)
+        estimate = comparison.estimate(contender, column.name)
         if estimate is not None:
-            return f", against {share(estimate.mean)} on {column.name}, its source"
+            return f", against {comparison.metric.share(estimate.mean)} on {column.name}, its source"
     return ""
 
 
 def _knows(comparison: Comparison, best: Contender) -> str:
     """Whether the best method flags, of every unseen domain, at least as many images as it gets wrong."""
+    if comparison.metric is not ACCURACY:
+        return _knows_pixels(comparison, best)
     found = []
     for domain in comparison.compared:
-        estimate, flagged = best.accuracy(domain), best.mean(domain, "flagged")
+        estimate, flagged = comparison.estimate(best, domain), best.mean(domain, "flagged")
         if estimate is None or flagged is None:
             return f"Whether {best.title} knows when it fails was not measured: a run of it has no calibration."
         found.append((1 - estimate.mean, flagged, domain))
@@ -83,6 +101,30 @@ def _knows(comparison: Comparison, best: Contender) -> str:
     return f"{best.title} {verdict}: {fact}{''.join(at_home[:1])}.{_of_answers(comparison, best)}"
 
 
+def _knows_pixels(comparison: Comparison, best: Contender) -> str:
+    """Whether its uncertainty is higher on wrong pixels, and on unseen domains than at home."""
+    found = [best.mean(domain, "error_auroc") for domain in comparison.compared]
+    known = [value for value in found if value is not None]
+    if not known or len(known) < len(found):
+        return f"Whether {best.title} is more uncertain where it is wrong was not measured."
+    lowest, domain = min(zip(known, comparison.compared, strict=True))
+    verdict = "is more uncertain where it is wrong" if lowest > 0.5 else "is sometimes most certain where it is wrong"
+    fact = f"of a wrong and a right pixel of {domain} the wrong one is more uncertain in {share(lowest, 0)} of cases"
+    return f"{best.title} {verdict}: {fact}.{_away_and_at_home(comparison, best)}"
+
+
+def _away_and_at_home(comparison: Comparison, best: Contender) -> str:
+    away = comparison.mean(best, "entropy")
+    home = next((value for each in comparison.sources if (value := best.mean(each.name, "entropy")) is not None), None)
+    if away is None or home is None:
+        return ""
+    domains = comparison.compared
+    where = domains[0] if len(domains) == 1 else "unseen domains"
+    word = "higher" if away > home else "not higher"
+    source = comparison.sources[0].name
+    return f" Its uncertainty is {word} on {where} than on {source}: {away:.2f} and {home:.2f} nats a pixel."
+
+
 def _of_answers(comparison: Comparison, best: Contender) -> str:
     """The same image by image, where the answers were kept."""
     warned = mean_warnings(best, comparison.benchmark, comparison.compared)
@@ -95,11 +137,13 @@ def _of_answers(comparison: Comparison, best: Contender) -> str:
 def seeds_of(contenders: Sequence[Contender]) -> str:
     """How many seeds the numbers rest on."""
     counts = sorted({len(each.runs) for each in contenders})
+    unit = " or ".join(sorted({each.repeated for each in contenders}, reverse=True))
     if counts == [1]:
-        return "one seed" if len(contenders) == 1 else "one seed each: another seed may change the order"
+        return f"one {unit}" if len(contenders) == 1 else f"one {unit} each: another {unit} may change the order"
+    units = unit.replace("seed", "seeds").replace("draw", "draws")
     if len(counts) == 1:
-        return f"{counts[0]} seeds" if len(contenders) == 1 else f"{counts[0]} seeds each"
-    return f"{counts[0]} to {counts[-1]} seeds"
+        return f"{counts[0]} {units}" if len(contenders) == 1 else f"{counts[0]} {units} each"
+    return f"{counts[0]} to {counts[-1]} {units}"
 
 
 def share(value: float, digits: int = 1) -> str:

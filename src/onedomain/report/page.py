@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from onedomain._version import __version__
+from onedomain.data.corruptions import SEVERITIES
 from onedomain.errors import UserError
 from onedomain.files import make_folder, write_atomically
 from onedomain.records import RunRecords, read_runs
@@ -68,6 +69,7 @@ def render(runs: Sequence[RunRecords]) -> str:
         runs=run_details(runs),
         frame=FRAME,
         shown_panels=SHOWN,
+        severities=SEVERITIES,
     )
 
 

@@ -1,4 +1,4 @@
-"""Accuracy against the share of images flagged as out of domain, a small panel a method: where things are drawn."""
+"""Accuracy or mIoU against the share of images flagged as out of domain: where things are drawn, a panel a method."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from onedomain.report.comparison import Comparison
 from onedomain.report.contenders import Contender, is_baseline
+from onedomain.shown_metric import ACCURACY
 
 LEFT, RIGHT, TOP, BOTTOM = 36, 350, 7, 118  # of the square from 0 to 100%, in the panel's own units
 LINE = 12.5  # height of a label
@@ -37,7 +38,7 @@ FRAME = {
 class Point:
     domain: str
     unseen: bool
-    accuracy: float
+    value: float
     flagged: float
     x: float
     y: float
@@ -60,40 +61,47 @@ class Panel:
     title: str
     points: tuple[Point, ...]
     labelled: bool
+    word: str  # what a share of the shown metric is of
 
     @property
     def text(self) -> str:
         """The same in words, for those who cannot see it."""
-        each = (f"{p.domain} {100 * p.accuracy:.0f}% right, {100 * p.flagged:.0f}% flagged" for p in self.points)
+        each = (f"{p.domain} {100 * p.value:.0f}% {self.word}, {100 * p.flagged:.0f}% flagged" for p in self.points)
         return f"{self.title}: {'; '.join(each)}."
 
 
 def panels(comparison: Comparison) -> list[Panel]:
-    """One a method, in the order of the table; a method whose runs have no calibration has none.
-
-    Plain training is among the first, which are in sight: the others are to be compared with it.
-    """
+    """One a method, as they are in sight; a method whose runs have no calibration has none."""
     found = []
+    word = "right" if comparison.metric is ACCURACY else comparison.metric.title
+    for contender in in_sight(comparison):
+        points = _points(comparison, contender)
+        if points:
+            labelled = len(points) <= MOST_LABELS
+            placed = tuple(place_labels(points) if labelled else points)
+            found.append(Panel(contender.title, placed, labelled, word))
+    return found
+
+
+def in_sight(comparison: Comparison) -> list[Contender]:
+    """In the order of the table, but plain training is among the first, which are not folded away: the others are to be
+    compared with it.
+    """
     ordered = list(comparison.contenders)
     for place, contender in enumerate(ordered):
         if is_baseline(contender) and place >= SHOWN:
             ordered.insert(SHOWN - 1, ordered.pop(place))
             break
-    for contender in ordered:
-        points = _points(comparison, contender)
-        if points:
-            labelled = len(points) <= MOST_LABELS
-            found.append(Panel(contender.title, tuple(place_labels(points) if labelled else points), labelled))
-    return found
+    return ordered
 
 
 def _points(comparison: Comparison, contender: Contender) -> list[Point]:
     points = []
     for column in comparison.columns:
-        accuracy, flagged = contender.accuracy(column.name), contender.mean(column.name, "flagged")
-        if accuracy is not None and flagged is not None:
-            x, y = LEFT + flagged * (RIGHT - LEFT), BOTTOM - accuracy.mean * (BOTTOM - TOP)
-            points.append(Point(column.name, column.unseen, accuracy.mean, flagged, x, y))
+        estimate, flagged = comparison.estimate(contender, column.name), contender.mean(column.name, "flagged")
+        if estimate is not None and flagged is not None:
+            x, y = LEFT + flagged * (RIGHT - LEFT), BOTTOM - estimate.mean * (BOTTOM - TOP)
+            points.append(Point(column.name, column.unseen, estimate.mean, flagged, x, y))
     return points
 
 

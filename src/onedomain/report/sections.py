@@ -13,11 +13,14 @@ from onedomain.report.accuracy import AccuracyTable, accuracy_table
 from onedomain.report.answers import Answer, Card, Gallery, galleries
 from onedomain.report.comparison import Comparison, compare
 from onedomain.report.contenders import trained_for
+from onedomain.report.corruptions import Corruptions, corruptions
 from onedomain.report.doubts import DOUBTS, Doubt, uncertainty_by_domain, uncertainty_table
 from onedomain.report.figures import Shown, figures
 from onedomain.report.headline import headline
 from onedomain.report.picture import Panel, panels
+from onedomain.report.segments import Segments, segments
 from onedomain.report.tables import Table, domain_table, training_table
+from onedomain.shown_metric import ACCURACY, ShownMetric
 
 SMALL = 64  # pixels of a side, up to which an image is shown as squares, not smoothed
 
@@ -39,9 +42,13 @@ class Section:
     holds_up: str
     knows: str
     links: Sequence[Link]
+    metric: ShownMetric
+    shaded: bool  # whether the metric is a share of right answers, to be held against that of flagged images
     accuracy: AccuracyTable
     panels: Sequence[Panel]
+    corruptions: Corruptions | None
     galleries: Sequence[dict[str, Any]] = field(repr=False)
+    segments: Segments | None = field(repr=False)  # in the place of galleries, where pixels have labels
     several_seeds: bool
     evaluate_command: str
     figures: Sequence[Shown] = field(repr=False)
@@ -60,6 +67,7 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
     known = BENCHMARKS.get(benchmark)
     drawn, not_drawn = figures(runs, benchmark)
     links = [
+        *([Link(f"{identity}-corruptions", "Corruptions")] if comparison.corrupted else []),
         Link(f"{identity}-images", "Images"),
         *([Link(f"{identity}-figures", "Figures")] if drawn else []),
         Link(f"{identity}-uncertainty", "Uncertainty"),
@@ -73,9 +81,13 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
         holds_up=said.holds_up,
         knows=said.knows,
         links=links,
+        metric=comparison.metric,
+        shaded=comparison.metric is ACCURACY,
         accuracy=accuracy_table(comparison),
         panels=panels(comparison),
+        corruptions=corruptions(comparison, identity),
         galleries=[_gallery(each) for each in galleries(comparison)],
+        segments=segments(comparison),
         several_seeds=any(len(each.runs) > 1 for each in comparison.contenders),
         evaluate_command=comparison.contenders[0].runs[0].evaluate_command(benchmark),
         figures=drawn,
@@ -90,9 +102,8 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
 
 
 def _gallery(gallery: Gallery) -> dict[str, Any]:
-    role = "unseen" if gallery.unseen else "the source, held out"
     cards = [_card(gallery.domain, card) for card in gallery.cards]
-    return {"domain": gallery.domain, "note": " · ".join(filter(None, (role, gallery.note))), "cards": cards}
+    return {"domain": gallery.domain, "note": " · ".join(filter(None, (gallery.role, gallery.note))), "cards": cards}
 
 
 def _card(domain: str, card: Card) -> dict[str, Any]:
@@ -158,6 +169,9 @@ def remarks(comparison: Comparison) -> list[str]:
         elif not column.in_all:
             found.append(f"{column.name} is left out of the average: not every run was scored on it.")
     for contender in comparison.contenders:
+        if contender not in comparison.rivals:
+            met = ", ".join(sorted(contender.adapted_to.intersection(comparison.compared)))
+            found.append(f"{contender.title} has learned images of {met}: it is not ranked with what has not.")
         if comparison.benchmark != OWN and not all(trained_for(run, comparison.benchmark) for run in contender.runs):
             elsewhere = contender.runs[0].manifest.benchmark or "your own images"
             found.append(f"{contender.title} was trained on {elsewhere}, not on {comparison.benchmark}.")

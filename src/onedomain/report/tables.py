@@ -1,4 +1,4 @@
-"""Plain tables of the report: what was trained on what, and what the accuracies were measured on."""
+"""Plain tables of the report: what was trained on what, and what the scores were measured on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from statistics import fmean
 
 from onedomain.manifest import Environment
 from onedomain.report.comparison import Comparison
+from onedomain.report.contenders import Contender
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,19 @@ def training_table(comparison: Comparison, identity: str) -> Table:
                 Cell(first.network.name or first.network.own or "", first.network.name or first.network.own or ""),
                 Cell(f"{parameters / 1e6:.2f} M", parameters),
                 Cell(f"{contender.steps:,}", contender.steps),
-                Cell(", ".join(map(str, contender.seeds)), len(contender.seeds)),
+                Cell(_repeats(contender), len(contender.seeds)),
                 Cell(f"{minutes:.1f}", minutes),
                 Cell(", ".join(devices), devices[0]),
             ]
         )
-    return Table(f"{identity}-trained", "Training never saw the unseen domains", heads, rows)
+    adapted = any(contender.adapted_to for contender in comparison.contenders)
+    caption = "Training never saw the unseen domains"
+    caption += "; steps and minutes of adapted runs are those of adapting" if adapted else ""
+    return Table(f"{identity}-trained", caption, heads, rows)
+
+
+def _repeats(contender: Contender) -> str:
+    return f"{'draws ' if contender.adapted_to else ''}{', '.join(contender.seeds)}"
 
 
 def device(environment: Environment) -> str:
@@ -72,11 +80,10 @@ def domain_table(comparison: Comparison, identity: str) -> Table:
     heads = [Head("domain", False), Head("role", False), Head("split", False), Head("images")]
     heads += [Head("what it is", False), Head("fingerprint", False)]
     rows = []
-    for column in [*comparison.sources, *comparison.unseen]:
-        role = "unseen" if column.unseen else "the source, held out"
+    for column in [*comparison.sources, *comparison.adapted_to, *comparison.unseen]:
         print_of = column.fingerprint if column.same_images else "differs between runs"
-        texts = [column.name, role, column.split]
+        texts = [column.name, column.role, column.split]
         texts_after = [column.note or "as published", print_of]
         cells = [*(Cell(text, text) for text in texts), Cell(f"{column.count:,}", column.count)]
         rows.append([*cells, *(Cell(text, text) for text in texts_after)])
-    return Table(f"{identity}-domains", "What the accuracies were measured on", heads, rows)
+    return Table(f"{identity}-domains", "What the scores were measured on", heads, rows)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json as json_format
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from onedomain.benchmarks import find_benchmark
 from onedomain.board import board
 from onedomain.data import data_folder
 from onedomain.errors import Interrupted, OnedomainError, UserError
@@ -19,10 +18,10 @@ from onedomain.files import make_folder, read_json_lines, to_json_lines, write_a
 from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.estimate import estimate
 from onedomain.reproduce.formats import as_json, write_files
-from onedomain.reproduce.plan import Bench, PlannedRun, plan
+from onedomain.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
 from onedomain.reproduce.result import Failure, Result, tabulate
 from onedomain.reproduce.show import plan_as_json, show_plan, show_result
-from onedomain.sweep import Grid, Job, cores, run_jobs, sole_use
+from onedomain.sweep import Ended, Grid, Job, cores, run_jobs, sole_use
 from onedomain.tables import say
 
 RECORDS = "records.jsonl"
@@ -42,6 +41,9 @@ class Request:
     device: str | None = None
 
     def __post_init__(self) -> None:
+        table, scale = self.table.at(self.scale)
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "scale", scale)
         for option, number in (("--seeds", self.seeds), ("--jobs", self.jobs)):
             if number is not None and number < 1:
                 raise UserError(option, f"got {number}", "a whole number from 1")
@@ -68,15 +70,15 @@ class Request:
         options = [*given.items(), *(("--use", folder) for folder in self.use)]
         return [*self.what, *(str(part) for option, value in options if value for part in (option, value))]
 
-    def plan(self, bench: Bench) -> list[PlannedRun]:
-        return plan(self.table, self.scale, self.seeds, self.folder, bench, self.use)
+    def plan(self, benches: Mapping[str, Bench]) -> list[PlannedRun]:
+        return plan(self.table, self.scale, self.seeds, self.folder, benches, self.use)
 
 
 def show_what_would_be_done(request: Request, json: bool) -> None:
     """The plan and how long it takes; nothing is written."""
-    bench = load_data(request)
-    runs = request.plan(bench)
-    given = request.table, request.scale, runs, estimate(runs, bench), request.parallel
+    benches = load_data(request)
+    runs = request.plan(benches)
+    given = request.table, request.scale, runs, estimate(runs, benches), request.parallel
     if json:
         print(json_format.dumps(plan_as_json(*given), indent=2))
     else:
@@ -85,12 +87,12 @@ def show_what_would_be_done(request: Request, json: bool) -> None:
 
 def reproduce(request: Request, json: bool) -> None:
     """Run what is not there yet, then print and keep the table of all that is."""
-    bench = load_data(request)
-    request.plan(bench)  # what is wrong with it is told before anything is written
+    benches = load_data(request)
+    request.plan(benches)  # what is wrong with it is told before anything is written
     with sole_use(request.folder) as keep_open:
-        grid = run_grid(request, request.plan(bench), bench, keep_open)
-        runs = request.plan(bench)
-        records = collect(runs, request.table.benchmark)
+        grid = run_grid(request, request.plan(benches), benches, keep_open)
+        runs = request.plan(benches)
+        records = collect(runs)
         result = tabulate(
             request.table,
             request.scale,
@@ -108,45 +110,60 @@ def reproduce(request: Request, json: bool) -> None:
         raise OnedomainError(f"{len(grid.failed)} of {len(runs)} runs failed: {names}; what they said is in {where}")
 
 
-def load_data(request: Request) -> Bench:
+def load_data(request: Request) -> dict[str, Bench]:
+    """Every benchmark of the table, by its name."""
     torch.set_num_threads(1)  # as the runs have it: a few steps may be measured
-    bench = Bench.load(find_benchmark(request.table.benchmark), data_folder(request.data))
-    for reason in bench.missing:
+    data = data_folder(request.data)
+    table, scale = request.table, request.scale
+    benches = {name: Bench.load(benchmark_at(name, scale), data, adapting=table.few_shot) for name in table.benchmarks}
+    for reason in dict.fromkeys(reason for bench in benches.values() for reason in bench.missing):
         say(f"not scored: {reason}")
-    return bench
+    return benches
 
 
-def run_grid(request: Request, runs: Sequence[PlannedRun], bench: Bench, keep_open: Sequence[int]) -> Grid:
+def run_grid(
+    request: Request, runs: Sequence[PlannedRun], benches: Mapping[str, Bench], keep_open: Sequence[int]
+) -> Grid:
     """Run what is not done."""
     done = sum(run.state == "done" for run in runs)
     if done:
         say(f"{done} of {len(runs)} runs are there already")
     if done == len(runs):
         return Grid([], stopped=False)
-    expected = estimate(runs, bench)
-    jobs = [
-        Job(
-            run.name,
-            run.command(request.table.benchmark, request.data, request.device),
-            request.folder / "logs" / f"{run.name}.log",
-            expected.seconds[run.name],
-        )
-        for run in expected.runs
-    ]
-    with board(request.table.name, len(jobs)) as shown:
-        grid = run_jobs(jobs, request.parallel, shown, keep_open)
-    if grid.stopped:
-        left = len(jobs) - len(grid.ended)
-        raise Interrupted(f"stopped with {left} of {len(runs)} runs to go; go on with: {shlex.join(request.again)}")
-    return grid
+    expected = estimate(runs, benches)
+    ended: list[Ended] = []
+    for adapted in (False, True):  # what is adapted needs its parent whole
+        failed = {each.name for each in ended if each.error}
+        jobs = []
+        for run in expected.runs:
+            if (run.parent is not None) is not adapted:
+                continue
+            log = request.folder / "logs" / f"{run.name}.log"
+            if run.parent and run.parent.name in failed:
+                ended.append(Ended(run.name, log, 0.0, f"{run.parent.name}, which it is adapted from, failed"))
+            else:
+                jobs.append(Job(run.name, run.command(request.data, request.device), log, expected.seconds[run.name]))
+        if not jobs:
+            continue
+        with board(request.table.name, len(jobs)) as shown:
+            grid = run_jobs(jobs, request.parallel, shown, keep_open)
+        ended += grid.ended
+        if grid.stopped:
+            left = len(expected.runs) - len(ended)
+            raise Interrupted(f"stopped with {left} of {len(runs)} runs to go; go on with: {shlex.join(request.again)}")
+    return Grid(ended, stopped=False)
 
 
-def collect(runs: Sequence[PlannedRun], benchmark: str) -> list[dict[str, Any]]:
-    """All records of the finished runs on this benchmark, and what each run was made with."""
+def collect(runs: Sequence[PlannedRun]) -> list[dict[str, Any]]:
+    """All records of the finished runs on their benchmarks, and what each run was made with."""
     records = []
-    for found in [run.records for run in runs if run.state == "done" and run.records]:
-        made_with = found.manifest.environment.model_dump(include={"python", "torch", "numpy"})
-        records += [{**row, "environment": made_with} for row in found.results if row.get("benchmark") == benchmark]
+    for run in runs:
+        if run.state == "done" and run.records:
+            made_with = run.records.manifest.environment.model_dump(include={"python", "torch", "numpy"})
+            rows = [row for row in run.records.results if row.get("benchmark") == run.benchmark.name]
+            info = run.records.manifest.adaptation
+            told = {"environment": made_with} | ({"adaptation": info.in_short()} if info else {})
+            records += [{**row, **told} for row in rows]
     return records
 
 

@@ -3,154 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from onedomain.reproduce.paper import AVERAGE, paper_average, paper_value, variant
+from onedomain.reproduce.columns import Column
+from onedomain.reproduce.rows import Row
 
-
-@dataclass(frozen=True)
-class RunScores:
-    """The records of one run on a table's benchmark, by domain and metric."""
-
-    method: str
-    settings: Mapping[str, Any]
-    seed: int
-    records: Mapping[str, Mapping[str, Mapping[str, Any]]]
-
-    @property
-    def domains(self) -> tuple[str, ...]:
-        return tuple(self.records)
-
-    def score(self, domain: str, metric: str) -> float | None:
-        record = self.records.get(domain, {}).get(metric)
-        return None if record is None else float(record["value"])
-
-    @property
-    def any_record(self) -> Mapping[str, Any]:
-        """One of them, for what all of them say alike, such as `train_seconds`."""
-        return next(iter(next(iter(self.records.values())).values()))
-
-    def fact(self, name: str) -> float | None:
-        """What the run says of itself; None in records of before it was told."""
-        value = self.any_record.get(name)
-        return None if value is None else float(value)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method, and the settings in which it differs from what the benchmark gives it."""
-
-    label: str
-    method: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    section: str = ""
-
-    @property
-    def key(self) -> str:
-        """Under which the paper's numbers are found; rows of one key are one run."""
-        return variant(self.method, self.settings)
-
-    @property
-    def name(self) -> str:
-        """As a folder is called.
-
-        >>> Row("SDG without L_relax", "sdg", {"beta": 0.0}).name
-        'sdg-beta-0'
-        """
-        return self.key.replace(":", "-").replace("=", "-").replace(",", "-")
-
-
-class Column(Protocol):
-    """A number of each row, ours and the paper's; `scored` are the domains that all runs of the table have."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def decimals(self) -> int: ...
-
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None: ...
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None: ...
-
-
-@dataclass(frozen=True)
-class Score:
-    """A metric on one domain, in percent."""
-
-    name: str
-    title: str
-    unit: str = "%"
-    decimals: int = 2
-
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        value = run.score(self.name, metric)
-        return None if value is None else 100 * value
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_value(table, row.key, self.name)
-
-
-@dataclass(frozen=True)
-class Average:
-    """The plain mean over domains, in percent: over those that are scored, on both sides."""
-
-    over: tuple[str, ...]
-    name: str = AVERAGE
-    title: str = "average"
-    unit: str = "%"
-    decimals: int = 2
-
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        values = [run.score(domain, metric) for domain in self.domains(scored)]
-        known = [value for value in values if value is not None]
-        return 100 * fmean(known) if known else None
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_average(table, row.key, self.domains(scored))
-
-    def domains(self, scored: Sequence[str]) -> list[str]:
-        return [domain for domain in self.over if domain in scored]
-
-
-@dataclass(frozen=True)
-class Fact:
-    """What a record says of its run, divided into a handy unit."""
-
-    name: str
-    title: str
-    unit: str
-    of: str
-    divisor: float = 1.0
-    decimals: int = 1
-
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        value = run.fact(self.of)
-        return None if value is None else value / self.divisor
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_value(table, row.key, self.name)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table: methods on a benchmark, and what is reported of them. The paper's numbers are in `paper.py`."""
-
-    name: str
-    title: str
-    benchmark: str
-    rows: tuple[Row, ...]
-    columns: tuple[Column, ...]
-    metric: str = "accuracy"
-    notes: tuple[str, ...] = ()
+PARENT_SEED = 0  # of the trained runs that draws are adapted from
 
 
 @dataclass(frozen=True)
@@ -160,8 +19,53 @@ class Scale:
     name: str
     share: float = 1.0
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    network: str = ""  # in the place of the benchmark's
+    benchmark: str = ""  # in the place of the table's, for rows that name none
     note: str = ""  # what is reduced; empty for the whole protocol
 
     @property
     def reduced(self) -> bool:
         return bool(self.note)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: methods on a benchmark, and what is reported of them. The paper's numbers are in `paper.py`."""
+
+    name: str
+    title: str
+    benchmark: str  # of the rows that name no other
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    metric: str = "accuracy"
+    notes: tuple[str, ...] = ()
+    scales: tuple[Scale, ...] = ()  # its own, in the place of the common ones of the same name
+
+    def benchmark_of(self, row: Row) -> str:
+        return row.benchmark or self.benchmark
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Those of its rows, each once, in their order."""
+        return tuple(dict.fromkeys(map(self.benchmark_of, self.grid)))
+
+    @property
+    def grid(self) -> tuple[Row, ...]:
+        """What is run: rows of one benchmark each, once, and before those that are adapted what they come from."""
+        parts = [part for row in self.rows if not row.not_run for part in row.parts]
+        return tuple({row.name: row for row in (*(part.trained for part in parts), *parts)}.values())
+
+    @property
+    def few_shot(self) -> bool:
+        return any(row.adaptation for row in self.rows)
+
+    def seeds_of(self, row: Row, seeds: Sequence[int]) -> tuple[int, ...]:
+        """Where runs are adapted, seeds are those of the draws, and all draws share one trained run."""
+        return (PARENT_SEED,) if self.few_shot and row.adaptation is None else tuple(seeds)
+
+    def at(self, scale: Scale) -> tuple[Table, Scale]:
+        """The table and the scale as it is run at it: maybe on another benchmark, which its title then says."""
+        own = next((each for each in self.scales if each.name == scale.name), scale)
+        if own.benchmark in ("", self.benchmark):
+            return self, own
+        return replace(self, benchmark=own.benchmark, title=f"{self.title}, on {own.benchmark}"), own

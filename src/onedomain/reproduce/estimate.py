@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -18,6 +18,8 @@ from onedomain.reproduce.plan import Bench, PlannedRun
 SCORING_COST = 0.3  # time of scoring an image by that of an image in a step of ERM
 MEASURED_STEPS = 5
 
+Size = tuple[str, tuple[int, int, int]]  # a network, and height, width and channels of its images
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -31,24 +33,38 @@ class Estimate:
         return makespan((self.seconds[run.name] for run in self.runs), parallel)
 
 
-def estimate(runs: Sequence[PlannedRun], bench: Bench) -> Estimate:
-    """Methods' costs are relative to ERM's. One seed of everything comes first, in a seed the longest run."""
-    images, benchmark = len(bench.source), bench.benchmark.name
-    taken = []
+def estimate(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> Estimate:
+    """Methods' costs are relative to ERM's. One seed of everything comes first, in a seed the longest run.
+
+    What is adapted comes after all that is trained.
+    """
+    taken: dict[Size, list[float]] = {}
     for run in runs:
         if run.state == "done" and run.records:
-            of_any_domain = next(iter(run.records.scores(benchmark).values()))
-            taken.append(next(iter(of_any_domain.values()))["train_seconds"] / _work(run.method, images))
-    step = median(taken) if taken else _measured_step(bench)
-    measured = f"{MEASURED_STEPS} steps of ERM, {1e3 * step:.0f} ms each"
-    basis = f"finished runs: {len(taken)}" if taken else measured
-    scoring = SCORING_COST * sum(map(len, bench.scored.values())) / 32
-    seconds = {}
+            bench = benches[run.benchmark.name]
+            of_any_domain = next(iter(run.records.scores(run.benchmark.name).values()))
+            took = next(iter(of_any_domain.values()))["train_seconds"]
+            taken.setdefault(_size(bench), []).append(took / _work(run.method, len(bench.source)))
+    steps = {size: median(times) for size, times in taken.items()}
+    finished = [f"finished runs: {sum(map(len, taken.values()))}"] if taken else []
+    seconds, measured = {}, []
     for run in runs:
         if run.state != "done":
+            bench = benches[run.benchmark.name]
+            if _size(bench) not in steps:
+                batch = method_class("erm")(**bench.benchmark.settings.get("erm", {})).settings.batch_size
+                timed = _measured_step(bench, batch)
+                steps[_size(bench)] = timed * 32 / batch
+                measured.append(f"{MEASURED_STEPS} steps of ERM, {1e3 * timed:.0f} ms each")
+            scored = sum(map(len, bench.scored.values())) * (2 if run.parent else 1)  # the parent as well
+            scoring = SCORING_COST * scored / 32
             left = 0.0 if run.state == "to score" else 1 - run.steps_done / run.method.settings.steps
-            seconds[run.name] = step * (left * _work(run.method, images) + scoring)
-    waiting = sorted((run for run in runs if run.name in seconds), key=lambda run: (run.seed, -seconds[run.name]))
+            seconds[run.name] = steps[_size(bench)] * (left * _work(run.method, len(bench.source)) + scoring)
+    basis = "; ".join([*finished, *measured])
+    waiting = sorted(
+        (run for run in runs if run.name in seconds),
+        key=lambda run: (run.parent is not None, run.seed, -seconds[run.name]),
+    )
     return Estimate(tuple(waiting), seconds, basis)
 
 
@@ -70,13 +86,18 @@ def _work(method: Method, images: int) -> float:
     return settings.steps * (method.cost or 1.0) * settings.batch_size / 32 + method.preparation_cost(images)
 
 
-def _measured_step(bench: Bench) -> float:
+def _size(bench: Bench) -> Size:
+    """Benchmarks that have it in common take as long for a step."""
+    return bench.benchmark.network, bench.source.image_shape
+
+
+def _measured_step(bench: Bench, batch_size: int) -> float:
     """Seconds of a step of ERM on this machine as it is now, on as many threads as torch may use."""
     erm = method_class("erm")()
     with private_randomness():
         network = build_network(bench.benchmark.network, len(bench.source.classes), bench.source.image_shape)
         erm.attach(network, torch.device("cpu"))
-        batch = bench.source.batch(range(32))
+        batch = bench.source.batch([place % len(bench.source) for place in range(batch_size)])
         erm.build(batch.images)
         erm.begin(bench.source)
         times = []

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onedomain.files import write_atomically
-from onedomain.reproduce.declare import Column
+from onedomain.reproduce.columns import Column
 from onedomain.reproduce.result import Cell, Result, ResultRow
 
 GAP = "–"
+NOT_RUN = "not run"  # a row of the paper's numbers alone
 
 
 def write_files(result: Result, out: Path) -> list[Path]:
@@ -30,36 +32,58 @@ def write_files(result: Result, out: Path) -> list[Path]:
     return written
 
 
-def headings(result: Result) -> list[str]:
-    return ["method", *beside(result), *(f"{column.title} ({column.unit})" for column in result.table.columns)]
+@dataclass(frozen=True)
+class Block:
+    """Columns that stand together, all of them if they have no groups; the first has what stands beside every table."""
+
+    group: str
+    columns: tuple[Column, ...]
+    beside: Mapping[str, Callable[[ResultRow], str]]
+
+    @property
+    def headings(self) -> list[str]:
+        named = [f"{column.title} ({column.unit})" if column.unit else column.title for column in self.columns]
+        return [f"method, {self.group}" if self.group else "method", *self.beside, *named]
+
+
+def blocks(result: Result) -> list[Block]:
+    groups: dict[str, list[Column]] = {}
+    for column in result.table.columns:
+        groups.setdefault(column.group, []).append(column)
+    return [
+        Block(group, tuple(columns), {} if place else beside(result))
+        for place, (group, columns) in enumerate(groups.items())
+    ]
 
 
 def beside(result: Result) -> dict[str, Callable[[ResultRow], str]]:
     """What stands beside the columns of every table, unless it is one of them."""
 
     def seeds(row: ResultRow) -> str:
-        there, asked = len(row.seeds), len(result.seeds)
-        return str(there) if there == asked else f"{there} of {asked}"
+        there, asked = len(row.seeds), len(row.asked)
+        return GAP if row.row.not_run else str(there) if there == asked else f"{there} of {asked}"
 
     texts: dict[str, Callable[[ResultRow], str]] = {
-        "steps": lambda row: f"{row.steps:,}",
-        "seeds": seeds,
+        **({"shots": lambda row: row.row.shots} if result.table.few_shot else {}),
+        "steps": lambda row: GAP if row.steps is None else f"{row.steps:,}",
+        "draws" if result.table.few_shot else "seeds": seeds,
         "minutes": lambda row: GAP if row.minutes is None else f"{row.minutes:.1f}",
     }
     columns = [column.name for column in result.table.columns]
     return {name: text for name, text in texts.items() if name not in columns}
 
 
-def lines(result: Result) -> Iterator[tuple[str, list[str]]]:
+def lines(result: Result, block: Block) -> Iterator[tuple[str, list[str]]]:
     """Each line as what it is (section, ours, paper, difference) and its texts, one a heading."""
-    section, facts = "", beside(result).values()
+    section, facts = "", block.beside.values()
     empty = [""] * len(facts)
     for row in result.rows:
         if row.row.section != section:
             section = row.row.section
-            yield "section", [section, *empty, *[""] * len(result.table.columns)]
-        cells = [(row.cells[column.name], column) for column in result.table.columns]
-        yield "ours", [row.row.label, *(text(row) for text in facts), *(ours(*each) for each in cells)]
+            yield "section", [section, *empty, *[""] * len(block.columns)]
+        cells = [(row.cells[column.name], column) for column in block.columns]
+        numbers = [NOT_RUN if row.row.not_run else ours(*each) for each in cells]
+        yield "ours", [row.row.label, *(text(row) for text in facts), *numbers]
         if any(cell.paper is not None for cell, _ in cells):
             papers = ["" if cell.paper is None else f"{cell.paper:.{column.decimals}f}" for cell, column in cells]
             yield "paper", ["paper", *empty, *papers]
@@ -69,7 +93,7 @@ def lines(result: Result) -> Iterator[tuple[str, list[str]]]:
 
 def ours(cell: Cell, column: Column) -> str:
     if cell.mean is None:
-        return GAP
+        return cell.gap or GAP
     mean = f"{cell.mean:.{column.decimals}f}"
     return mean if cell.deviation is None else f"{mean} ± {cell.deviation:.{column.decimals}f}"
 
@@ -85,7 +109,8 @@ def remarks(result: Result) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     which = ", ".join(map(str, result.seeds))
     gaps = [f"Failed: {failure.run} ({failure.error})." for failure in result.failures]
-    return [*gaps, *result.notes, f"Seeds {which}; made {result.date}{f' with {versions}' if versions else ''}."]
+    unit = "Draws" if result.table.few_shot else "Seeds"
+    return [*gaps, *result.notes, f"{unit} {which}; made {result.date}{f' with {versions}' if versions else ''}."]
 
 
 def title(result: Result) -> str:
@@ -98,9 +123,10 @@ def as_markdown(result: Result) -> str:
         return f"| {' | '.join(marked)} |"
 
     marks = {"section": "**", "ours": "", "paper": "*", "difference": ""}
-    head = headings(result)
-    text = [f"# {title(result)}", "", line(head), f"|---|{'---:|' * (len(head) - 1)}"]
-    text += [line(texts, marks[kind]) for kind, texts in lines(result)]
+    text = [f"# {title(result)}"]
+    for block in blocks(result):
+        text += ["", line(block.headings), f"|---|{'---:|' * (len(block.headings) - 1)}"]
+        text += [line(texts, marks[kind]) for kind, texts in lines(result, block)]
     text += ["", *(f"- {_escaped_for_markdown(remark)}" for remark in remarks(result))]
     return "\n".join([*text, "", "```", result.command, "```", ""])
 
@@ -127,6 +153,7 @@ LATEX = {
     "±": r"$\pm$",
     "−": "$-$",
     "×": r"$\times$",
+    "→": r"$\to$",
     "–": "--",
     "…": r"\dots{}",
 }
@@ -143,16 +170,6 @@ def escaped(text: str) -> str:
 
 def as_latex(result: Result) -> str:
     r"""A booktabs table: it needs \usepackage{booktabs} alone."""
-    head = headings(result)
-    body = []
-    for place, (kind, texts) in enumerate(lines(result)):
-        cells = [escaped(text) for text in texts]
-        if kind == "section":
-            body += [r"\midrule"] if place else []
-            cells[0] = rf"\textit{{{cells[0]}}}"
-        elif kind != "ours":
-            cells = [rf"\quad {cells[0]}", *cells[1:]]
-        body.append(" & ".join(cells) + r" \\")
     # A comment ends with its line: what the texts hold cannot leave it.
     above = [f"% {' '.join(text.split())}" for text in (title(result), result.command)]
     return "\n".join(
@@ -163,6 +180,26 @@ def as_latex(result: Result) -> str:
             r"\centering\small",
             rf"\caption{{{escaped(title(result))}. {escaped(' '.join(remarks(result)))}}}",
             rf"\label{{tab:{result.table.name}-{result.scale.name}}}",
+            "\n\\par\\medskip\n".join(_tabular(result, block) for block in blocks(result)),
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _tabular(result: Result, block: Block) -> str:
+    body = []
+    for place, (kind, texts) in enumerate(lines(result, block)):
+        cells = [escaped(text) for text in texts]
+        if kind == "section":
+            body += [r"\midrule"] if place else []
+            cells[0] = rf"\textit{{{cells[0]}}}"
+        elif kind != "ours":
+            cells = [rf"\quad {cells[0]}", *cells[1:]]
+        body.append(" & ".join(cells) + r" \\")
+    head = block.headings
+    return "\n".join(
+        [
             rf"\begin{{tabular}}{{@{{}}l{'r' * (len(head) - 1)}@{{}}}}",
             r"\toprule",
             " & ".join(escaped(text) for text in head) + r" \\",
@@ -170,8 +207,6 @@ def as_latex(result: Result) -> str:
             *body,
             r"\bottomrule",
             r"\end{tabular}",
-            r"\end{table}",
-            "",
         ]
     )
 
@@ -182,10 +217,12 @@ def as_csv(result: Result) -> str:
         {
             "table": result.table.name,
             "scale": result.scale.name,
-            "protocol": "reduced" if result.scale.reduced else "whole",
+            "protocol": NOT_RUN if row.row.not_run else "reduced" if result.scale.reduced else "whole",
             "section": row.row.section,
+            "benchmark": result.table.benchmark_of(row.row),
             "row": row.row.label,
             "method": row.row.key,
+            "shots": row.row.shots,
             "column": column.name,
             "unit": column.unit,
             "mean": _rounded(cell.mean),
@@ -194,7 +231,7 @@ def as_csv(result: Result) -> str:
             "difference": _rounded(cell.difference),
             "values": " ".join(f"{value:.4f}" for value in cell.values),
             "seeds": " ".join(map(str, row.seeds)),
-            "steps": row.steps,
+            "steps": "" if row.steps is None else row.steps,
             "minutes": _rounded(row.minutes),
             "notes": " ".join(result.notes),
             "date": result.date,
@@ -220,7 +257,7 @@ def as_json(result: Result) -> dict[str, Any]:
     return {
         "table": result.table.name,
         "title": result.table.title,
-        "benchmark": result.table.benchmark,
+        "benchmarks": list(result.table.benchmarks),
         "metric": result.table.metric,
         "scale": result.scale.name,
         "reduced": result.scale.reduced,
@@ -232,8 +269,12 @@ def as_json(result: Result) -> dict[str, Any]:
             {
                 "label": row.row.label,
                 "section": row.row.section,
+                "benchmark": result.table.benchmark_of(row.row),
                 "method": row.row.method,
                 "settings": dict(row.row.settings),
+                "run": not row.row.not_run,
+                "shots": row.row.shots,
+                "adaptation": row.row.adaptation.method if row.row.adaptation else None,
                 "steps": row.steps,
                 "seeds": list(row.seeds),
                 "minutes": row.minutes,

@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from onedomain.progress import duration
 from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.estimate import Estimate
-from onedomain.reproduce.formats import headings, lines, remarks, title
+from onedomain.reproduce.formats import blocks, lines, remarks, title
 from onedomain.reproduce.paper import setting_text
 from onedomain.reproduce.plan import PlannedRun
 from onedomain.reproduce.result import Result
@@ -28,14 +28,16 @@ def _console() -> Console:
 
 
 def show_result(result: Result) -> None:
-    table = RichTable(title=title(result), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for place, heading in enumerate(headings(result)):
-        table.add_column(heading, justify="right" if place else "left")
-    for kind, texts in lines(result):
-        label = texts[0] if kind in ("section", "ours") else f"  {texts[0]}"
-        table.add_row(label, *texts[1:], style=STYLES[kind])
     console = _console()
-    console.print(table)
+    for number, block in enumerate(blocks(result)):
+        heading = None if number else title(result)
+        table = RichTable(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        for place, name in enumerate(block.headings):
+            table.add_column(name, justify="right" if place else "left")
+        for kind, texts in lines(result, block):
+            label = texts[0] if kind in ("section", "ours") else f"  {texts[0]}"
+            table.add_row(label, *texts[1:], style=STYLES[kind])
+        console.print(table)
     for remark in remarks(result):
         console.print(remark, soft_wrap=True)
 
@@ -49,7 +51,7 @@ def show_plan(table: Table, scale: Scale, runs: Sequence[PlannedRun], expected: 
         changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
         seconds = expected.seconds.get(run.name)
         about = "" if seconds is None else duration(seconds)
-        shown.add_row(run.name, run.row.method, changes, str(run.seed), _state(run), about, str(run.folder))
+        shown.add_row(run.name, _what(run), changes, str(run.seed), _state(run), about, str(run.folder))
     console = _console()
     console.print(shown)
     waiting = f"{len(expected.runs)} of {len(runs)} runs to do"
@@ -63,14 +65,19 @@ def plan_as_json(
 ) -> dict[str, Any]:
     return {
         "table": table.name,
-        "benchmark": table.benchmark,
+        "benchmarks": list(table.benchmarks),
         "scale": scale.name,
         "reduced": scale.reduced,
         "jobs": jobs,
         "runs": [
             {
                 "run": run.name,
-                "method": run.row.method,
+                "benchmark": run.benchmark.name,
+                "method": run.row.adaptation.method if run.row.adaptation else run.row.method,
+                "parent": run.parent.name if run.parent else None,
+                "target": run.target or None,
+                "shots": run.row.adaptation.shots if run.row.adaptation else None,
+                "network": run.benchmark.network,
                 "settings": run.method.settings.model_dump(mode="json"),
                 "seed": run.seed,
                 "folder": str(run.folder),
@@ -83,6 +90,11 @@ def plan_as_json(
         "seconds": expected.together(jobs),
         "estimated_from": expected.basis,
     }
+
+
+def _what(run: PlannedRun) -> str:
+    adapting = run.row.adaptation
+    return run.row.method if adapting is None else f"{adapting.method}, {adapting.shots} shots of {run.target}"
 
 
 def _state(run: PlannedRun) -> str:
