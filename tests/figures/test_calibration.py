@@ -39,8 +39,8 @@ def test_images_without_an_answer_are_left_out(tmp_path):
     confidence, right = np.append(np.full(20, 0.95), nothing), np.append(np.full(20, 0.5), nothing)
     add_outcome(tmp_path / "a", "x", confidence=confidence, shares_right=right, uncertainty=1 - confidence)
     runs = [read_run(tmp_path / "a")]
-    assert lines(panel(reliability(runs, "bench"), "x"), "erm") == pytest.approx(np.array([[0.95, 0.5]]))
-    assert lines(panel(risk_coverage(runs, "bench"), "x"), "erm")[:, 1] == pytest.approx([0.5] * 20)
+    assert lines(panel(reliability(runs, "bench"), "x"), "ERM") == pytest.approx(np.array([[0.95, 0.5]]))
+    assert lines(panel(risk_coverage(runs, "bench"), "x"), "ERM")[:, 1] == pytest.approx([0.5] * 20)
 
 
 def test_the_bins_are_those_of_the_ece():
