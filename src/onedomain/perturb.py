@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.distributions import Beta
 
 from onedomain.arrays import as_vectors
+from onedomain.equations import hard_labels, mixup, smoothed_labels
 from onedomain.errors import UserError
 from onedomain.networks import NamedNetwork
 from onedomain.networks.hooks import added, probe, watched
@@ -88,6 +89,45 @@ class Made:
         """Mean of what the labels of the last kind give to other classes than the largest; void pixels have none."""
         labels = self.labels[-1].detach()
         return (labels.sum(2) - labels.amax(2)).sum() / labels.sum().clamp(min=1)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of a batch, (N, …), of so many classes; pixels labelled `void` never count."""
+
+    values: Tensor
+    classes: int
+    void: int | None = None
+
+    @property
+    def hard(self) -> Tensor:
+        """All of a sample's mass on its class, (N, classes, …)."""
+        return hard_labels(self.values, self.classes, self.void)
+
+
+def make_domains(noise: Noise, labels: Labels, count: int, weights: tuple[float, float], rho: float) -> Made:
+    """Eq. 10 and 11: `count` domains of perturbed samples with their own labels, and of mixed ones with mixed labels.
+
+    `weights` are those of the losses on both kinds; one that weighs nothing is not made. Both share their draws of e.
+    """
+    hard = labels.hard
+    kinds: list[tuple[float, Tensor, Tensor]] = []  # weight, 1 − λ, labels
+    of_perturbed, of_mixed = weights
+    if of_perturbed > 0:
+        share = torch.ones(count, len(hard), device=hard.device)
+        kinds.append((of_perturbed, share, hard.expand(count, *hard.shape)))
+    if of_mixed > 0:
+        mix = noise.draw_mix(count)
+        kinds.append((of_mixed, 1 - mix, mixed_labels(noise, labels, mix, rho)))
+    weighed, shares, labelled = zip(*kinds, strict=True)
+    weight = torch.tensor(weighed, device=hard.device)
+    return Made(noise.draw(count), torch.stack(shares), torch.stack(labelled), weight)
+
+
+def mixed_labels(noise: Noise, labels: Labels, mix: Tensor, rho: float) -> Tensor:
+    """y⁺ of Eq. 11 for each draw of λ: y mixed with what is smoothed by chance τ, (draws, N, classes, …)."""
+    smooth = smoothed_labels(labels.values, labels.classes, noise.tau, rho, labels.void)
+    return torch.stack([mixup(labels.hard, smooth, each) for each in mix])
 
 
 class _Softplus(torch.autograd.Function):

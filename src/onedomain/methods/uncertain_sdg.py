@@ -12,12 +12,12 @@ from pydantic import Field, model_validator
 
 from onedomain.arrays import as_bytes, as_vectors
 from onedomain.data.domain import Batch, Domain
-from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
+from onedomain.equations import semantic_distance, task_loss
 from onedomain.memory import images_at_once
 from onedomain.meta import MetaGradient, Model, batch_losses, in_layout_of, meta_gradient
 from onedomain.methods.base import Method, Part
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
-from onedomain.perturb import Made, Noise, Perturbation, by_fan_in, effect_of
+from onedomain.perturb import Labels, Made, Noise, Perturbation, by_fan_in, effect_of, make_domains, mixed_labels
 from onedomain.settings import Settings
 from onedomain.uncertainty import Predictive
 
@@ -177,8 +177,8 @@ class UncertainSDG(Method):
             **effect_of(noise, self.network, batch.images, PICTURED),
         }
         if self.settings.mixup_weight > 0:
-            hard = hard_labels(batch.labels, len(self.source.classes), self.source.void)
-            mixed = self._mixed_labels(batch, hard, noise, noise.draw_mix(LABEL_DRAWS)).flatten(0, 1)
+            drawn = noise.draw_mix(LABEL_DRAWS)
+            mixed = mixed_labels(noise, self._labels(batch), drawn, self.settings.rho).flatten(0, 1)
             if mixed.dim() > 2:  # void pixels have no mass
                 mixed = mixed.flatten(2).sum(2)
                 mixed = mixed / mixed.sum(1, keepdim=True).clamp(min=1)
@@ -240,28 +240,13 @@ class UncertainSDG(Method):
             self.climber.step()
 
     def _make(self, batch: Batch, noise: Noise) -> Made:
-        """Eq. 10 and 11: K domains of perturbed samples with their own labels, and of mixed ones with mixed labels.
+        """Eq. 10 and 11: K domains of this batch."""
+        settings = self.settings
+        weights = settings.perturbed_weight, settings.mixup_weight
+        return make_domains(noise, self._labels(batch), settings.domains, weights, settings.rho)
 
-        Both kinds share their draws of e.
-        """
-        settings, k = self.settings, self.settings.domains
-        hard = hard_labels(batch.labels, len(self.source.classes), self.source.void)
-        weights, shares, labels = [], [], []
-        if settings.perturbed_weight > 0:
-            weights.append(settings.perturbed_weight)
-            shares.append(torch.ones(k, len(hard), device=hard.device))
-            labels.append(hard.expand(k, *hard.shape))
-        if settings.mixup_weight > 0:
-            mix = noise.draw_mix(k)
-            weights.append(settings.mixup_weight)
-            shares.append(1 - mix)
-            labels.append(self._mixed_labels(batch, hard, noise, mix))
-        return Made(noise.draw(k), torch.stack(shares), torch.stack(labels), torch.tensor(weights, device=hard.device))
-
-    def _mixed_labels(self, batch: Batch, hard: torch.Tensor, noise: Noise, mix: torch.Tensor) -> torch.Tensor:
-        """y⁺ of Eq. 11 for each draw of λ: y mixed with what is smoothed by chance τ, (draws, N, classes, …)."""
-        smooth = smoothed_labels(batch.labels, hard.shape[1], noise.tau, self.settings.rho, self.source.void)
-        return torch.stack([mixup(hard, smooth, each) for each in mix])
+    def _labels(self, batch: Batch) -> Labels:
+        return Labels(batch.labels, len(self.source.classes), self.source.void)
 
     def _meta_test(self, model: Model, batch: Batch, made: Made, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The loss on each of K domains, and how far each carries z (L_const, Eq. 5, as a mean over features).
