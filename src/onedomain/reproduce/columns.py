@@ -80,15 +80,21 @@ class Column(Protocol):
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None: ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """How a column is printed."""
+
+    unit: str = "%"
+    decimals: int = 2
+    group: str = ""
+
+
 @dataclass(frozen=True)
-class Score:
+class Score(_Shown):
     """A metric on one domain, in percent."""
 
     name: str
     title: str
-    unit: str = "%"
-    decimals: int = 2
-    group: str = ""
 
     @property
     def over(self) -> tuple[str, ...]:
@@ -103,20 +109,16 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Average:
+class Average(_Shown):
     """The plain mean over domains, in percent: over those that are scored, on both sides."""
 
     over: tuple[str, ...]
     name: str = AVERAGE
     title: str = "average"
-    unit: str = "%"
-    decimals: int = 2
-    group: str = ""
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        values = [run.score(domain, metric) for domain in self.domains(scored)]
-        known = [value for value in values if value is not None]
-        return 100 * fmean(known) if known and len(known) == len(values) else None
+        mean = _mean([run.score(domain, metric) for domain in self.domains(scored)])
+        return None if mean is None else 100 * mean
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
         printed_in, chosen = row.printed_in(table), self.domains(scored)
@@ -128,15 +130,12 @@ class Average:
 
 
 @dataclass(frozen=True)
-class MeanOf:
+class MeanOf(_Shown):
     """The plain mean of other columns; there is none if one of them has no value."""
 
     columns: tuple[Column, ...]
     name: str
     title: str
-    unit: str = "%"
-    decimals: int = 2
-    group: str = ""
 
     @property
     def over(self) -> tuple[str, ...]:
@@ -157,7 +156,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 @dataclass(frozen=True)
-class RelativeError:
+class RelativeError(_Shown):
     """mCE: the mean over domains of the error, divided by that of another row's run of the same seed.
 
     With a domain of clean images it is RmCE: of both errors those on clean images are first taken off.
@@ -168,9 +167,7 @@ class RelativeError:
     title: str
     clean: str = ""
     baseline: str = "erm"  # the key of the row that it is relative to
-    unit: str = ""
-    decimals: int = 2
-    group: str = ""
+    unit: str = field(default="", kw_only=True)
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
         baseline = run.beside.get(self.baseline)
@@ -196,16 +193,14 @@ def _errors(run: RunScores, domains: Sequence[str], metric: str) -> dict[str, fl
 
 
 @dataclass(frozen=True)
-class Fact:
+class Fact(_Shown):
     """What a record says of its run, divided into a handy unit."""
 
     name: str
     title: str
-    unit: str
     of: str
     divisor: float = 1.0
-    decimals: int = 1
-    group: str = ""
+    decimals: int = field(default=1, kw_only=True)
     over: tuple[str, ...] = ()
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:

@@ -13,7 +13,19 @@ from onedomain.reproduce.rows import Adapting, Row
 
 _DIGITS = (Score("svhn", "SVHN"), Score("mnist-m", "MNIST-M"), Score("syn", "SYN"), Score("usps", "USPS"))
 _DIGITS_AVERAGE = Average(tuple(score.name for score in _DIGITS))
-_SDG = Row("SDG", "sdg")
+_ERM, _SDG, _UNCERTAIN = Row("ERM", "erm"), Row("SDG", "sdg"), Row("Uncertain SDG", "uncertain-sdg")
+_WITHOUT_RELAX = Row("SDG without L_relax", "sdg", {"beta": 0.0})
+_WITHOUT_META = Row("SDG without meta-learning", "sdg", {"meta": False})
+# Methods that the paper compares with; its second system, and what came after it.
+_BEFORE = (_ERM, Row("CCSA", "ccsa"), Row("d-SNE", "d-sne"), Row("JiGen", "jigen"), Row("GUD", "gud"))
+_AFTER = (
+    _UNCERTAIN,
+    Row("ME-ADA", "me-ada"),
+    Row("AugMix", "augmix"),
+    Row("RandConv", "randconv"),
+    Row("Pro-RandConv", "pro-randconv"),
+    Row("Meta-RandConv", "meta-randconv"),
+)
 _SYNTHIA = tuple(
     Score(f"{place}-{condition}", f"{short} {condition}")
     for place, short in (("new-york", "NY"), ("old-town", "OT"))
@@ -52,22 +64,7 @@ def _curve(symbol: str, setting: str, values: tuple[float, ...], usual: float) -
     )
 
 
-_CIFAR_ROWS = (
-    Row("ERM", "erm"),
-    Row("CCSA", "ccsa"),
-    Row("d-SNE", "d-sne"),
-    Row("JiGen", "jigen"),
-    Row("GUD", "gud"),
-    Row("SDG without L_relax", "sdg", {"beta": 0.0}),
-    Row("SDG without meta-learning", "sdg", {"meta": False}),
-    _SDG,
-    Row("Uncertain SDG", "uncertain-sdg"),
-    Row("ME-ADA", "me-ada"),
-    Row("AugMix", "augmix"),
-    Row("RandConv", "randconv"),
-    Row("Pro-RandConv", "pro-randconv"),
-    Row("Meta-RandConv", "meta-randconv"),
-)
+_CIFAR_ROWS = (*_BEFORE, _WITHOUT_RELAX, _WITHOUT_META, _SDG, *_AFTER)
 _CIFAR_SCALES = (
     Scale(
         "quick",
@@ -106,31 +103,18 @@ TABLES = {
             name="digits",
             title="Single domain generalization on Digits, trained on MNIST (the paper's Table 1)",
             benchmark="digits",
-            rows=(
-                Row("ERM", "erm"),
-                Row("CCSA", "ccsa"),
-                Row("d-SNE", "d-sne"),
-                Row("JiGen", "jigen"),
-                Row("GUD", "gud"),
-                _SDG,
-                Row("Uncertain SDG", "uncertain-sdg"),
-                Row("ME-ADA", "me-ada"),
-                Row("AugMix", "augmix"),
-                Row("RandConv", "randconv"),
-                Row("Pro-RandConv", "pro-randconv"),
-                Row("Meta-RandConv", "meta-randconv"),
-            ),
+            rows=(*_BEFORE, _SDG, *_AFTER),
             columns=(*_DIGITS, _DIGITS_AVERAGE),
         ),
         Table(
             name="efficiency",
             title="Size, time and memory of training on Digits (the paper's Table 2)",
             benchmark="digits",
-            rows=(Row("ERM", "erm"), _SDG, Row("Uncertain SDG", "uncertain-sdg")),
+            rows=(_ERM, _SDG, _UNCERTAIN),
             columns=(
-                Fact("training_parameters", "parameters", "M", of="training_parameters", divisor=1e6, decimals=2),
-                Fact("minutes", "time", "min", of="train_seconds", divisor=60),
-                Fact("memory", "peak memory", "MB", of="peak_memory_mb", decimals=0),
+                Fact("training_parameters", "parameters", "training_parameters", divisor=1e6, unit="M", decimals=2),
+                Fact("minutes", "time", "train_seconds", divisor=60, unit="min"),
+                Fact("memory", "peak memory", "peak_memory_mb", unit="MB", decimals=0),
                 _DIGITS_AVERAGE,
             ),
             notes=(
@@ -145,9 +129,9 @@ TABLES = {
             title="SDG without its parts on Digits (three rows of the paper's Table 1)",
             benchmark="digits",
             rows=(
-                Row("SDG without L_relax", "sdg", {"beta": 0.0}),
+                _WITHOUT_RELAX,
                 Row("SDG without L_const", "sdg", {"alpha": 0.0}),
-                Row("SDG without meta-learning", "sdg", {"meta": False}),
+                _WITHOUT_META,
                 _SDG,
             ),
             columns=(*_DIGITS, _DIGITS_AVERAGE),
