@@ -234,8 +234,8 @@ def pick_device(device: str | torch.device | None) -> torch.device:
     try:
         chosen = torch.device(device)
         torch.empty(1, device=chosen).cpu()
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError):
-        # As torch says: no such name, not built in, not for this kind of device, no text at all.
+    except (RuntimeError, AssertionError, TypeError):
+        # As torch raises them: a name that it cannot use, a device that it was built without, no text at all.
         raise UserError(
             "device", f"{str(device)!r} is not there", "cpu, cuda, cuda:0, mps as this machine has"
         ) from None
