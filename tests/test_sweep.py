@@ -165,7 +165,7 @@ def test_processes_of_a_killed_call_hold_the_folder_until_they_end(tmp_path, mon
     program = """
         import sys
         from pathlib import Path
-        from onedomain.board import board
+        from onedomain.terminal.board import board
         from onedomain.sweep import Job, run_jobs, sole_use
         child = "import time; open('begun', 'w').close(); time.sleep(2)"
         with sole_use(Path(".")) as keep_open, board("x", 1) as shown:

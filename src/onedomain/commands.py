@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain import corruption_tables, masks, tables
+from onedomain import masks
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder
 from onedomain.data.domain import Domain
@@ -26,6 +26,7 @@ from onedomain.manifest import MANIFEST, read_manifest, resume_command
 from onedomain.methods import method_class
 from onedomain.run import WEIGHTS, Run
 from onedomain.settings import parse_assignments
+from onedomain.terminal import corruption_tables, tables
 from onedomain.tracking import check_tracker
 
 DEMO_BENCHMARK = "digits-lite"

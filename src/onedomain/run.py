@@ -29,8 +29,8 @@ from onedomain.memory import images_at_once
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork
 from onedomain.outcomes import Gathering, Outcome
-from onedomain.progress import progress as show_progress
 from onedomain.samples import save_embeddings
+from onedomain.terminal.progress import progress as show_progress
 from onedomain.training import METRICS
 from onedomain.uncertainty import Calibration
 

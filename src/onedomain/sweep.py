@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from onedomain.board import Board, RunProgress
 from onedomain.errors import UserError
 from onedomain.files import make_folder, os_errors_are_user_errors
-from onedomain.progress import FORM
+from onedomain.terminal.board import Board, RunProgress
+from onedomain.terminal.progress import FORM
 from onedomain.training import stop_requests
 
 LOCK = ".lock"

@@ -21,9 +21,9 @@ from onedomain.data.domain import Domain, Images, IntArray
 from onedomain.errors import Interrupted, TrainingDiverged, UserError
 from onedomain.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
 from onedomain.methods.base import Method
-from onedomain.progress import progress
 from onedomain.randomness import deterministic, private_randomness, seed_everything
 from onedomain.snapshots import Snapshots
+from onedomain.terminal.progress import progress
 from onedomain.tracking import tracking
 
 CHECKPOINT = "checkpoint.pt"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onedomain import tables
 from onedomain.adaptation import adaptation_class
 from onedomain.adaptation.adapting import adapt, draw_folder
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_target
@@ -21,6 +20,7 @@ from onedomain.fitting import load
 from onedomain.manifest import MANIFEST, read_manifest
 from onedomain.run import Run
 from onedomain.settings import parse_assignments
+from onedomain.terminal import tables
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def _corruption_names() -> list[str]:
 def data_list(data: Data = None, json: Json = False) -> None:
     """What data sets there are, and which lie in the data folder."""
     from onedomain.data import data_folder, prepare
-    from onedomain.tables import show_data
+    from onedomain.terminal.tables import show_data
 
     folder = data_folder(data)
     show_data(folder, prepare.list_data(folder), json)
@@ -45,7 +45,7 @@ def data_check(
 ) -> None:
     """Whether the data sets are whole: counts, labels, checksums."""
     from onedomain.data import data_folder, prepare
-    from onedomain.tables import show_data
+    from onedomain.terminal.tables import show_data
 
     folder = data_folder(data)
     rows = prepare.check_data(folder, names)
@@ -62,7 +62,7 @@ def data_prepare(
 ) -> None:
     """Fetch a data set, or take its official files from the data folder, and convert it."""
     from onedomain.data import data_folder, prepare
-    from onedomain.progress import work_in_parts
+    from onedomain.terminal.progress import work_in_parts
 
     prepare.check_name(name)
     with work_in_parts(f"prepare {name}") as tell:

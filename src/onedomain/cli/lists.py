@@ -14,9 +14,9 @@ def methods(json: Json = False) -> None:
     """List the methods."""
     import json as json_format
 
-    from onedomain import tables
     from onedomain.adaptation import adaptation_class, adaptation_names
     from onedomain.methods import method_class, method_names
+    from onedomain.terminal import tables
 
     found = [_described(name, method_class(name)) for name in method_names()]
     adaptations = [_described(name, adaptation_class(name)) for name in adaptation_names()]
@@ -39,8 +39,8 @@ def benchmarks(json: Json = False) -> None:
     """List the benchmarks."""
     import json as json_format
 
-    from onedomain import tables
     from onedomain.benchmarks import BENCHMARKS
+    from onedomain.terminal import tables
 
     rows = [
         {

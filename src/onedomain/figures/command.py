@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json as json_format
 
-from onedomain import tables
 from onedomain.figures import figures_for, save
-from onedomain.progress import work_in_parts
 from onedomain.records import common_benchmark, read_runs
+from onedomain.terminal import tables
+from onedomain.terminal.progress import work_in_parts
 
 
 def figures(folders: list[str], out: str, benchmark: str | None, json: bool) -> None:

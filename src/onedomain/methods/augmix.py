@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
-from onedomain.augmix import augmix
+from onedomain.augmentation.augmix import augmix
 from onedomain.consistency import divergence_from_mean
 from onedomain.data.domain import Batch
 from onedomain.equations import task_loss

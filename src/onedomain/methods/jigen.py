@@ -6,9 +6,9 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from onedomain.augmentation.jigsaw import distant_permutations, shuffle_tiles
 from onedomain.data.domain import Batch
 from onedomain.equations import task_loss
-from onedomain.jigsaw import distant_permutations, shuffle_tiles
 from onedomain.methods.base import LossMethod
 from onedomain.settings import Settings
 

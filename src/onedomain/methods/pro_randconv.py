@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
+from onedomain.augmentation.random_convolution import progressive_convolution
 from onedomain.data.domain import Batch
 from onedomain.equations import task_loss
 from onedomain.methods.base import LossMethod
-from onedomain.random_convolution import progressive_convolution
 from onedomain.settings import Settings
 
 

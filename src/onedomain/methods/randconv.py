@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
+from onedomain.augmentation.random_convolution import mixed_with_original, random_convolution
 from onedomain.consistency import divergence_from_mean
 from onedomain.data.domain import Batch
 from onedomain.equations import mean_over_pixels, task_loss
 from onedomain.methods.base import LossMethod
-from onedomain.random_convolution import mixed_with_original, random_convolution
 from onedomain.settings import Settings
 
 SIZES = (1, 3, 5, 7)  # of the kernels, as for the paper's RC_mix₁₋₇

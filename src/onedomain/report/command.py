@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onedomain.errors import UserError
 from onedomain.report.page import write_report
-from onedomain.tables import say
+from onedomain.terminal.tables import say
 
 
 def report(runs: list[str], out: str) -> None:

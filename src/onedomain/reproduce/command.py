@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from onedomain.board import board
 from onedomain.data import data_folder
 from onedomain.errors import Interrupted, OnedomainError, UserError
 from onedomain.files import make_folder, read_json_lines, to_json_lines, write_atomically
@@ -22,7 +21,8 @@ from onedomain.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
 from onedomain.reproduce.result import Failure, Result, tabulate
 from onedomain.reproduce.show import plan_as_json, show_plan, show_result
 from onedomain.sweep import Ended, Grid, Job, cores, run_jobs, sole_use
-from onedomain.tables import say
+from onedomain.terminal.board import board
+from onedomain.terminal.tables import say
 
 RECORDS = "records.jsonl"
 

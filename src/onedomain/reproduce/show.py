@@ -10,13 +10,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from onedomain.progress import duration
 from onedomain.reproduce.declare import Scale, Table
 from onedomain.reproduce.estimate import Estimate
 from onedomain.reproduce.formats import blocks, lines, remarks, title
 from onedomain.reproduce.paper import setting_text
 from onedomain.reproduce.plan import PlannedRun
 from onedomain.reproduce.result import Result
+from onedomain.terminal.progress import duration
 
 STYLES = {"section": "bold", "ours": "", "paper": "italic dim", "difference": "dim"}
 

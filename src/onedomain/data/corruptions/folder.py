@@ -16,7 +16,7 @@ from onedomain.data.corruptions.shared import Bytes
 from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
 from onedomain.errors import UserError
 from onedomain.files import make_folder, write_atomically
-from onedomain.progress import progress
+from onedomain.terminal.progress import progress
 
 MADE = "corrupted.json"  # is in a folder that `corrupt_folder` filled, and says how
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from onedomain.progress import duration
+from onedomain.terminal.progress import duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from onedomain.jigsaw import distant_permutations, shuffle_tiles
+from onedomain.augmentation.jigsaw import distant_permutations, shuffle_tiles
 
 
 def test_permutations_are_distinct_and_far_apart():

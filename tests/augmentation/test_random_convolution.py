@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from onedomain.random_convolution import mixed_with_original, progressive_convolution, random_convolution
+from onedomain.augmentation.random_convolution import mixed_with_original, progressive_convolution, random_convolution
 
 
 def images(n=6, c=3, side=12):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from onedomain import progress as progress_module
-from onedomain.progress import progress, work_in_parts
+from onedomain.terminal import progress as progress_module
+from onedomain.terminal.progress import progress, work_in_parts
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.evaluation import Evaluation
 from onedomain.robustness import Robustness
 from onedomain.run import Run
-from onedomain.tables import new_console, new_table, percent
+from onedomain.terminal.tables import new_console, new_table, percent
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
 _UNCERTAINTY = {

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from onedomain.augmentation.flips_and_crops import flipped_and_cropped
 from onedomain.data.domain import Batch
-from onedomain.flips_and_crops import flipped_and_cropped
 
 
 def test_shifts_go_up_to_an_eighth_and_reflect_the_rim():

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from onedomain import board as board_module
-from onedomain.board import RunProgress, board
+from onedomain.terminal import board as board_module
+from onedomain.terminal.board import RunProgress, board
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 import torch
 from PIL import Image, ImageOps
 
-from onedomain.augmix import (
+from onedomain.augmentation.augmix import (
     OPERATIONS,
     augmix,
     autocontrast,
@@ -53,7 +53,7 @@ def test_no_strength_moves_nothing():
 
 
 def test_translation_by_hand(monkeypatch):
-    monkeypatch.setattr("onedomain.augmix._sign", torch.ones_like)
+    monkeypatch.setattr("onedomain.augmentation.augmix._sign", torch.ones_like)
     image = torch.zeros(1, 1, 9, 9)
     image[0, 0, 4, 7] = 1.0
     assert (translate_x(image, torch.ones(1)) > 0.9).nonzero().tolist() == [[0, 0, 4, 4]]  # a third of the width
@@ -62,7 +62,7 @@ def test_translation_by_hand(monkeypatch):
 
 @pytest.mark.parametrize(("height", "width"), [(33, 33), (21, 63), (63, 21)])
 def test_a_rotation_keeps_lengths_whatever_the_shape(height, width, monkeypatch):
-    monkeypatch.setattr("onedomain.augmix._sign", torch.ones_like)
+    monkeypatch.setattr("onedomain.augmentation.augmix._sign", torch.ones_like)
     image = torch.zeros(1, 1, height, width)
     image[0, 0, height // 2, width // 2 + 8] = 1.0  # eight pixels to the right of the middle
     turned = rotate(image, torch.ones(1))[0, 0]

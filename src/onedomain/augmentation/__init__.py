@@ -1,0 +1,1 @@
+"""Changes of images, made batch by batch while training."""

@@ -1,0 +1,1 @@
+"""What a person sees while the program runs: progress and tables."""
