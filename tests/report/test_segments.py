@@ -126,6 +126,7 @@ def test_pictures_of_each_unseen_domain(folders):
 def test_the_page_shows_them_and_speaks_of_miou(folders):
     page = render(read_runs(folders))
     assert page.count('class="card segments"') == 2
+    assert page.count('class="pair"') == 2 * 3  # image and truth, and what each of two methods says
     assert "mIoU on unseen domains, %" in page
     assert "mIoU against the share of images flagged" in page
     assert "wrong without a warning</text>" not in page

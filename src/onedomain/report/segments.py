@@ -25,7 +25,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class PictureRow:
-    """An image, its truth, and two pictures for each method."""
+    """Pairs: an image and its truth, then of each method what it says and how unsure it is."""
 
     pictures: tuple[Picture, ...]
     height: int
