@@ -30,7 +30,9 @@ class GUDSettings(Settings):
     rounds: int = Field(6, ge=1, description="K, how often the training set grows (released SDG code: 6)")
     round_every: int = Field(100, ge=1, description="T_min, steps before each round (released SDG code: 100)")
     round_size: int = Field(5_000, ge=1, description="images that a round adds, at most as many as there are")
-    ascent_rate: float = Field(1 / 32, gt=0, description="rate of Eq. 4, per sample (released SDG code: 1 for 32)")
+    ascent_rate: float = Field(
+        1 / 8, gt=0, description="rate of Eq. 4, per sample (released SDG code: 1 on the mean of 32)"
+    )
     ascent_steps: int = Field(15, ge=1, description="T_adv of Eq. 4 (released SDG code: 15)")
     range_margin: float = Field(2.0, ge=0, description="how far an image may leave the image range, in its widths")
 
