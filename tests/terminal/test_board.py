@@ -2,21 +2,7 @@ from __future__ import annotations
 
 import sys
 
-import pytest
-
-from onedomain.terminal import board as board_module
 from onedomain.terminal.board import RunProgress, board
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that the test moves."""
-
-    class Clock:
-        now = 0.0
-
-    monkeypatch.setattr(board_module.time, "monotonic", lambda: Clock.now)
-    return Clock
 
 
 def go(shown, clock):

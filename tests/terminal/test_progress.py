@@ -2,21 +2,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from onedomain.terminal import progress as progress_module
 from onedomain.terminal.progress import progress, work_in_parts
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that the test moves."""
-
-    class Clock:
-        now = 0.0
-
-    monkeypatch.setattr(progress_module.time, "monotonic", lambda: Clock.now)
-    return Clock
 
 
 def test_a_log_file_gets_few_plain_lines(clock, capsys):
