@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class Labels:
     classes: int
     void: int | None = None
 
-    @property
+    @cached_property
     def hard(self) -> Tensor:
         """All of a sample's mass on its class, (N, classes, …)."""
         return hard_labels(self.values, self.classes, self.void)
