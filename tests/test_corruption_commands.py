@@ -116,7 +116,7 @@ def test_corrupt(onedomain, tmp_path, monkeypatch):
     assert "left out: frost: frost1.png" in err
     for wrong, expected in (
         (["--kind", "frost"], "frost: frost1.png, frost2.png"),
-        (["--kind", "rain"], "corruption: 'rain' is not known"),
+        (["--kind", "rain"], "--kind: 'rain' is not known"),
         (["--kind", "fog", "--severity", "7"], "--severity: got '7'"),
         (["--kind", "fog", "--constants", "x"], "--constants: 'x' is not known"),
         (["--kind", "fog", "--seed", "-1"], "--seed: got -1"),

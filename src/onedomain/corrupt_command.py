@@ -17,9 +17,9 @@ def corrupt(
 ) -> None:
     overlays = data_folder(data) / "frost"
     makes, left_out = makeable(overlays)
-    if kind != "all" and check_kind(kind) not in makes:
+    kinds = makes if kind == "all" else [check_kind(kind, field="--kind")]
+    if not set(kinds) <= set(makes):
         raise left_out[0]
-    kinds = makes if kind == "all" else [check_kind(kind)]
     if constants is not None and constants not in SETS:
         raise unknown("--constants", constants, SETS)
     if not 0 <= seed < 2**32:

@@ -39,11 +39,11 @@ LARGE = 128  # shorter side from which on ImageNet-C's constants, made for 224×
 VERSION = 1  # of the bytes: raise it with any change to what a corruption makes
 
 
-def check_kind(name: str) -> str:
+def check_kind(name: str, field: str = "corruption") -> str:
     """The name of a corruption, also if it is written as in the official files: `gaussian_noise`."""
     kind = name.replace("_", "-")
     if kind not in KINDS:
-        raise unknown("corruption", name, KINDS)
+        raise unknown(field, name, KINDS)
     return kind
 
 
