@@ -25,7 +25,8 @@ from onedomain.reproduce.tables import SCALES, TABLES
 from tests.conftest import TinyNet, make_tiny
 from tests.reproduce.records import records
 
-FEW_SHOT, QUICK, FULL = TABLES["few-shot"], SCALES["quick"], SCALES["full"]
+FEW_SHOT, FULL = TABLES["few-shot"], SCALES["full"]
+QUICK = FEW_SHOT.at(SCALES["quick"])[1]
 TASKS = ("toy-a", "toy-b")
 ERM = Row("ERM", "erm", tasks=TASKS)
 TUNED = replace(ERM, adaptation=Adapting("fine-tune", 2))
