@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from onedomain.methods.jigen import JiGen
     from onedomain.methods.me_ada import MEADA
     from onedomain.methods.meta_randconv import MetaRandConv
+    from onedomain.methods.moved_randconv import MovedRandConv
     from onedomain.methods.pro_randconv import ProRandConv
     from onedomain.methods.randconv import RandConv
     from onedomain.methods.sdg import SDG
@@ -57,6 +58,7 @@ __all__ = [
     "Evaluation",
     "JiGen",
     "MetaRandConv",
+    "MovedRandConv",
     "OnedomainError",
     "Predictions",
     "ProRandConv",

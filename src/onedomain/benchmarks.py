@@ -78,7 +78,7 @@ def _for_pixels(values: int, size: int, every: int, wae_epochs: int, **common: A
     domains = {**climb, "domain_size": size, "warm_up": every, "domain_every": every}
     v = {"auto_encoder": "segmentation", "wae_rate": 1e-4, "wae_epochs": wae_epochs}  # the rate is the paper's
     own: dict[str, dict[str, Any]] = {
-        **{name: {} for name in ("erm", "jigen", "randconv", "pro-randconv", "meta-randconv")},
+        **{name: {} for name in ("erm", "jigen", "randconv", "pro-randconv", "meta-randconv", "moved-randconv")},
         **dict.fromkeys(("gud", "me-ada"), rounds),
         "sdg": {**domains, **v, "augmented_batch": 3 * -(-common["batch_size"] // 3)},  # of each domain as many
         "uncertain-sdg": {"warm_up": every},

@@ -22,6 +22,7 @@ SMALL = {
     "uncertain-sdg": {"warm_up": 1, "prediction_draws": 2},
     "pro-randconv": {"repeats": 2},
     "meta-randconv": {"repeats": 2},
+    "moved-randconv": {"repeats": 2},
 }
 ABLATIONS = [
     ("sdg", {"beta": 0}),

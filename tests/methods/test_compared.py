@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import onedomain as od
+from onedomain.augmentation.movement import moved
 from onedomain.consistency import divergence_from_mean
 from onedomain.data.domain import Domain
 from onedomain.equations import task_loss
@@ -28,6 +30,7 @@ SETTINGS = {
     "pro-randconv": {"repeats": 3},
     "augmix": {},
     "meta-randconv": {"repeats": 3},
+    "moved-randconv": {"repeats": 3},
 }
 
 
@@ -248,9 +251,30 @@ def test_pro_randconv_learns_changed_images_that_erm_misses():
     torch.manual_seed(1)
     erm.network.module.eval()
     with torch.no_grad():
-        changed = torch.cat([method.changed(tiny.batch(range(60)).images) for _ in range(5)])
+        changed = torch.cat([method.changed(tiny.batch(range(60))).images for _ in range(5)])
         missed = task_loss(erm.network(changed), torch.from_numpy(tiny.labels).repeat(5)).mean().item()
     assert scores["pro-randconv"] < missed
+
+
+def test_moved_randconv_learns_shapes_that_pro_randconv_misses():
+    """Lying or standing bars, always in the middle: a network without convolutions knows no others."""
+    images = np.random.default_rng(0).integers(0, 60, (60, 8, 8, 1))
+    images[::2, 3:5] += 150
+    images[1::2, :, 3:5] += 150
+    bars = Domain("bars", "train", images.astype(np.uint8), np.arange(60) % 2, ("lying", "standing"))
+    shift = {"turn": 0.0, "zoom": 0.0, "shear": 0.0, "shift": 0.3}
+    torch.manual_seed(2)
+    there = [moved(bars.batch(range(60)), **shift) for _ in range(10)]
+    elsewhere, labels = (torch.cat(parts) for parts in zip(*there, strict=True))
+    missed = {}
+    for name, settings in (("pro-randconv", {}), ("moved-randconv", shift)):
+        torch.manual_seed(3)
+        network = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 2))
+        method = method_class(name)(**QUICK, repeats=1, **settings)
+        od.fit(method, bars, network=network, steps=600, progress=False)
+        with torch.no_grad():
+            missed[name] = (network(elsewhere).argmax(1) != labels).float().mean().item()
+    assert missed["moved-randconv"] < missed["pro-randconv"] / 3
 
 
 @pytest.mark.parametrize("name", method_names())

@@ -39,6 +39,7 @@ METHODS = [
     ("pro-randconv", {}),
     ("meta-randconv", {}),
     ("meta-randconv", {"convolution": "mixed", "domains": 2}),
+    ("moved-randconv", {}),
     ("jigen", {}),
 ]
 IDS = ["-".join([name, *(key for key in settings if key not in {**DOMAINS, **ROUNDS})]) for name, settings in METHODS]

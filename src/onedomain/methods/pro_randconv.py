@@ -28,17 +28,17 @@ class ProRandConv(LossMethod):
     cost = 2.1
 
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
-        logits = self.network(torch.cat([batch.images, self.changed(batch.images)]))
-        labels = torch.cat([batch.labels, batch.labels])
-        source, changed = task_loss(logits, labels, self.source.void).view(2, -1).mean(1)
+        both = [torch.cat(parts) for parts in zip(batch, self.changed(batch), strict=True)]
+        source, changed = task_loss(self.network(both[0]), both[1], self.source.void).view(2, -1).mean(1)
         loss = source + changed
         return {"loss": loss, "source": source, "changed": changed}
 
-    def changed(self, images: torch.Tensor) -> torch.Tensor:
-        return progressive_convolution(
-            images,
+    def changed(self, batch: Batch) -> Batch:
+        images = progressive_convolution(
+            batch.images,
             repeats=int(torch.randint(1, self.settings.repeats + 1, ())),
             offset=self.settings.offset,
             contrast=self.settings.contrast,
             value_range=self.source.value_range,
         )
+        return Batch(images, batch.labels)

@@ -1,0 +1,59 @@
+"""Images turned, scaled, slanted and shifted: the same things, seen from elsewhere. Every image moves its own way."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from onedomain.data.domain import Batch
+
+
+def moved(batch: Batch, *, turn: float, zoom: float, shear: float, shift: float) -> Batch:
+    """Each image under an affine map of its own; beyond the rim lies what is at the rim.
+
+    Images are interpolated between pixels. Labels of pixels move with their images, each to the nearest.
+
+    Args:
+        batch: images (N, C, H, W), labels (N,) or (N, H, W).
+        turn: largest turn, degrees either way.
+        zoom: largest change of size: by a factor from 1 / (1 + zoom) to 1 + zoom, the same for both sides.
+        shear: largest slant, pixels sideways for each pixel down.
+        shift: largest shift, as a share of either side.
+
+    Returns:
+        In the shapes of `batch`.
+    """
+    images, labels = batch
+    n, _, height, width = images.shape
+    angle, size, slant, right, down = (2 * torch.rand(5, n, device=images.device, dtype=images.dtype) - 1).unbind()
+    matrices = lookups(
+        math.radians(turn) * angle, (1 + zoom) ** size, shear * slant, width * shift * right, height * shift * down
+    )
+    grid = F.affine_grid(_by_sides(matrices, height, width), list(images.shape), align_corners=False)
+    found = F.grid_sample(images, grid, padding_mode="border", align_corners=False)
+    if labels.dim() == 3:
+        values = labels[:, None].to(images.dtype)
+        nearest = F.grid_sample(values, grid, mode="nearest", padding_mode="border", align_corners=False)
+        labels = nearest[:, 0].to(labels.dtype)
+    return Batch(found, labels)
+
+
+def lookups(angle: Tensor, size: Tensor, slant: Tensor, right: Tensor, down: Tensor) -> Tensor:
+    """Where each image is looked up for a pixel (x, y) from its middle, x to the right and y down: (N, 2, 3).
+
+    What is seen there is turned clockwise by the angle, `size` times as large, slanted before, and shifted at last.
+    """
+    cos, sin = torch.cos(angle) / size, torch.sin(angle) / size
+    across, along = (cos + slant * sin, sin - slant * cos), (-sin, cos)
+    rows = [torch.stack([*row, -(row[0] * right + row[1] * down)], 1) for row in (across, along)]
+    return torch.stack(rows, 1)
+
+
+def _by_sides(matrices: Tensor, height: int, width: int) -> Tensor:
+    """Maps of pixels as maps of coordinates that go from −1 to 1 along either side."""
+    half = torch.tensor([width / 2, height / 2], device=matrices.device, dtype=matrices.dtype)
+    ones = torch.ones(1, device=matrices.device, dtype=matrices.dtype)
+    return matrices * torch.cat([half, ones]) / half[:, None]
