@@ -39,7 +39,7 @@ METHODS = [
     ("pro-randconv", {}),
     ("meta-randconv", {}),
     ("meta-randconv", {"convolution": "mixed", "domains": 2}),
-    ("moved-randconv", {}),
+    ("moved-randconv", {"turn": 0, "zoom": 0, "shear": 0, "shift": 0}),  # labels that move would leave the void rows
     ("jigen", {}),
 ]
 IDS = ["-".join([name, *(key for key in settings if key not in {**DOMAINS, **ROUNDS})]) for name, settings in METHODS]
