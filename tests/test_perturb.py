@@ -11,7 +11,7 @@ from onedomain.errors import UserError
 from onedomain.networks import build_network
 from onedomain.networks.hooks import added, can_expand, probe, watched
 from onedomain.networks.named import NamedNetwork
-from onedomain.perturb import Noise, Perturbation
+from onedomain.perturb import Labels, Noise, Perturbation, make_domains
 from tests.conftest import TinyNet
 
 
@@ -56,6 +56,17 @@ def test_the_equations_by_hand():
     smooth = smoothed_labels(torch.tensor([2, 0]), 3, torch.tensor([1.0, 0.25]), rho=0.9)
     expected = [[0.05, 0.05, 0.9], [0.75 + 0.25 * 0.9, 0.25 * 0.05, 0.25 * 0.05]]
     assert torch.allclose(smooth, torch.tensor(expected))
+
+
+def test_what_a_sample_keeps_of_itself_its_noise_and_its_label_lose(monkeypatch):
+    """Eq. 11 at both ends: at λ = 1 a sample is itself, with its own label, at λ = 0 all noise, with the smoothed one."""
+    monkeypatch.setattr(Noise, "draw_mix", lambda self, count: torch.tensor([[1.0, 0.0]]).expand(count, 2))
+    ones = torch.ones(2)
+    noise = Noise([torch.zeros(2, 5)], [torch.ones(2, 5)], ones, ones, tau=ones)
+    made = make_domains(noise, Labels(torch.tensor([2, 2]), 3), 2, (0.0, 1.0), rho=0.9)
+    assert made.share.tolist() == [[[0.0, 1.0]] * 2]
+    expected = torch.tensor([[0.0, 0.0, 1.0], [0.05, 0.05, 0.9]])
+    assert torch.allclose(made.labels, expected.expand(1, 2, 2, 3))
 
 
 def test_labels_of_pixels_keep_void_without_mass():
