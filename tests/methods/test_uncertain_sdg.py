@@ -167,6 +167,32 @@ def test_what_the_adversary_setting_does(tiny):
     assert all((direction == 0).all() for direction in frozen)
 
 
+@pytest.mark.parametrize(
+    ("settings", "climbs"),
+    [
+        ({"adversary": "burst"}, [0, 1, 1, 0]),
+        ({"adversary": "throughout"}, [0] * 4),
+        ({"adversary": "burst", "uncertainty": False}, [0] * 4),
+    ],
+)
+def test_phi_climbs_alone_from_the_end_of_the_warm_up_to_that_of_the_bursts(tiny, monkeypatch, settings, climbs):
+    calls = 0
+
+    def counted(self, batch):
+        nonlocal calls
+        calls += 1
+
+    monkeypatch.setattr(UncertainSDG, "_climb_alone", counted)
+    method = begun(SmoothNet(), tiny, warm_up=4, burst_steps=3, **settings)
+    found = []
+    for at in (3, 4, 6, 7):
+        calls = 0
+        list(method.prepare(at))
+        method.step(tiny.batch(range(12)))
+        found.append(calls)
+    assert found == climbs
+
+
 def test_phi_starts_from_the_seed_and_waits_for_the_warm_up(tiny):
     def phi(steps):
         torch.manual_seed(0)

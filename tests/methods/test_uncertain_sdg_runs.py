@@ -39,8 +39,9 @@ def test_it_trains_on_ones_own_network_and_data(settings):
 
 
 @pytest.mark.parametrize("moment", [2, 5, 9])
-def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path, tiny, moment, monkeypatch):
-    settings = {**QUICK, "checkpoint_every": 2, "adversary": "alternate", "mixup_weight": 0.5}
+@pytest.mark.parametrize("adversary", ["alternate", "throughout", "burst"])
+def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path, tiny, moment, adversary, monkeypatch):
+    settings = {**QUICK, "checkpoint_every": 2, "burst_steps": 4, "adversary": adversary, "mixup_weight": 0.5}
 
     def fit(folder, resume=False):
         torch.manual_seed(3)
