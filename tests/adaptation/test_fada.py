@@ -63,6 +63,18 @@ def begun(**settings):
     return method, source, shots
 
 
+def test_pairs_across_the_domains_are_to_pass_as_pairs_of_the_source_of_their_kind():
+    """−log D₁ of group 2 and −log D₃ of group 4, for a discriminator that says 0.1, 0.2, 0.3, 0.4 of every pair."""
+    method, _, _ = begun()
+    method.discriminator = lambda pairs: torch.tensor([0.1, 0.2, 0.3, 0.4]).log().expand(len(pairs), 4)
+    groups = pair_groups(SOURCE, TARGET)
+    confusion = method.confusion(torch.randn(8, 2), groups)
+    assert confusion.item() == pytest.approx(-math.log(0.1) - math.log(0.3))
+    nothing = torch.zeros(2, 0, dtype=torch.long)
+    alone = [method.confusion(torch.randn(8, 2), [nothing] * at + [groups[at]] + [nothing] * (3 - at)) for at in (1, 3)]
+    assert [each.item() for each in alone] == pytest.approx([-math.log(0.1), -math.log(0.3)])
+
+
 def steps(method, source, first, last):
     rows = []
     for step in range(first, last):
