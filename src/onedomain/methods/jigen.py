@@ -6,9 +6,10 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from onedomain.augmentation.jigsaw import distant_permutations, shuffle_tiles
+from onedomain.augmentation.jigsaw import GRID, TILES, distant_permutations, shuffle_tiles
 from onedomain.data.domain import Batch
 from onedomain.equations import task_loss
+from onedomain.errors import UserError
 from onedomain.methods.base import LossMethod
 from onedomain.settings import Settings
 
@@ -34,6 +35,10 @@ class JiGen(LossMethod):
 
     def build(self, images: torch.Tensor) -> None:
         super().build(images)
+        _, height, width = self.image_shape
+        if min(height, width) < GRID:
+            allowed = f"at least {GRID}×{GRID}: an image is cut into {TILES} tiles"
+            raise UserError("images", f"{height}×{width} pixels", allowed)
         self.network.module.eval()
         with torch.no_grad():
             _, z = self.network.embed(images)
