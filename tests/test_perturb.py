@@ -59,7 +59,7 @@ def test_the_equations_by_hand():
 
 
 def test_what_a_sample_keeps_of_itself_its_noise_and_its_label_lose(monkeypatch):
-    """Eq. 11 at both ends: at λ = 1 a sample is itself, with its own label, at λ = 0 all noise, with the smoothed one."""
+    """Eq. 11 at both ends: at λ = 1 no noise and its own label, at λ = 0 all of the noise and the smoothed label."""
     monkeypatch.setattr(Noise, "draw_mix", lambda self, count: torch.tensor([[1.0, 0.0]]).expand(count, 2))
     ones = torch.ones(2)
     noise = Noise([torch.zeros(2, 5)], [torch.ones(2, 5)], ones, ones, tau=ones)
