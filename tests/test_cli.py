@@ -92,6 +92,7 @@ def test_predict_says_label_probability_and_uncertainty(trained, onedomain, tmp_
         (["train", "--set", "batch_size"], "--set: got 'batch_size'; allowed: name=value"),
         (["train", "--steps", "0"], "steps: got 0; allowed: greater than or equal to 1"),
         (["train", "--steps", "ten"], "--steps"),
+        (["train", "--steps", "2", "--set", "steps=3"], "--steps: given together with --set steps"),
         (["train", "--seed", "-1"], "seed: got -1; allowed: a whole number from 0"),
         (["train", "--threads", "0"], "--threads: got 0; allowed: a whole number from 1"),
         (["train", "--device", "tpu"], "device: 'tpu' is not there"),

@@ -7,7 +7,6 @@ import math
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from onedomain.fitting import fit, load
 from onedomain.manifest import MANIFEST, read_manifest, resume_command
 from onedomain.methods import method_class
 from onedomain.run import WEIGHTS, Run
-from onedomain.settings import parse_assignments
+from onedomain.settings import given_settings
 from onedomain.terminal import corruption_tables, tables
 from onedomain.tracking import check_tracker
 
@@ -95,9 +94,7 @@ def train(
         raise UserError("--source", found, "from Python: od.fit(method, od.frame_folder(DIR, classes=…, size=…))")
     if size and not source:
         raise UserError("--size", "given without --source", "with a folder of your own images")
-    given: dict[str, Any] = parse_assignments(assignments)
-    if steps is not None:
-        given["steps"] = steps
+    given = given_settings(assignments, steps)
 
     folder = Path(out or default_folder(benchmark, method, seed, source))
     if resume and not (folder / MANIFEST).exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
@@ -44,9 +45,24 @@ def parse_settings(kind: type[AnySettings], values: Mapping[str, Any]) -> AnySet
         return kind(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "settings"
         allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-        raise UserError(field, f"got {first['input']!r}", allowed) from None
+        if first["loc"]:
+            raise UserError(".".join(map(str, first["loc"])), f"got {first['input']!r}", allowed) from None
+        # What is wrong is wrong between fields: those that the rule speaks of, left at their defaults or not.
+        told = {name: values.get(name, field.default) for name, field in kind.model_fields.items()}
+        told = {name: value for name, value in told.items() if re.search(rf"\b{name}\b", allowed)}
+        given = f"got {', '.join(map(str, told.values()))}" if told else "do not go together"
+        raise UserError(", ".join(told) or "settings", given, allowed) from None
+
+
+def given_settings(assignments: list[str], steps: int | None) -> dict[str, Any]:
+    """What `--set` and `--steps` change."""
+    values: dict[str, Any] = parse_assignments(assignments)
+    if steps is None:
+        return values
+    if "steps" in values:
+        raise UserError("--steps", "given together with --set steps", "one of them")
+    return {**values, "steps": steps}
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, str]:

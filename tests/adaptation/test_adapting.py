@@ -212,6 +212,7 @@ def test_mistakes_are_one_line_and_write_nothing(run, dim, tmp_path):
         ({"source": make_tiny(seed=3)}, "source: other images than the 60 that the run was trained on"),
         ({"target": replace(dim, name="tiny")}, "target: 'tiny' is the name of what the run was trained on"),
         ({"target": replace(dim, images=dim.images.repeat(2, 1))}, "dim: images are 16×8×1; allowed: 8×8×1"),
+        ({"seeds": "2"}, "seeds: got '2'; allowed: a whole number of draws from 1 to 1000"),
         ({"test": (np.zeros((3, 9, 9, 1), np.uint8), np.arange(3))}, "images are 9×9×1"),
     ]:
         with pytest.raises(od.UserError, match=message):

@@ -134,6 +134,8 @@ def test_mistakes_are_one_line_and_write_nothing(site, onedomain, tmp_path, monk
         (["--target", night, "--shots", 0], "shots: got 0"),
         (["--target", night, "--shots", 3, "--test", site / "night"], "test: 6 of the images drawn from night"),
         (["--target", night, "--shots", 3, "--seeds", 0], "seeds: got 0"),
+        (["--target", night, "--shots", 3, "--seeds", 10**6], "seeds: got 1000000; allowed: a whole number of draws"),
+        (["--target", night, "--shots", 3, "--steps", 2, "--set", "steps=3"], "--steps: given together with --set"),
         (["--target", night, "--shots", 3, "--method", "fda"], "method: 'fda' is not known, did you mean 'fada'?"),
         (
             ["--target", night, "--shots", 3, "--set", "epoch=3"],

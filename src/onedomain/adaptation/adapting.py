@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from onedomain.adaptation import adaptation_class
 from onedomain.adaptation.adapted import Adapted
 from onedomain.adaptation.base import Adaptation
@@ -21,6 +23,8 @@ from onedomain.manifest import MANIFEST, AdaptationInfo, describe_adapted, refus
 from onedomain.randomness import private_randomness, seed_everything
 from onedomain.run import Run
 from onedomain.training import train
+
+MOST_DRAWS = 1000  # all are drawn before the first is trained on
 
 
 @dataclass(frozen=True)
@@ -141,8 +145,8 @@ def _plans(
     seeds: int,
     out: str | Path | None,
 ) -> list[Plan]:
-    if seeds < 1:
-        raise UserError("seeds", f"got {seeds}", "a whole number of draws from 1")
+    if not isinstance(seeds, (int, np.integer)) or not 1 <= seeds <= MOST_DRAWS:
+        raise UserError("seeds", f"got {seeds!r}", f"a whole number of draws from 1 to {MOST_DRAWS}")
     parent_weights = weights_fingerprint(run.network.module)
     test_images = None if test is None else set(test.image_fingerprints())
     plans = []

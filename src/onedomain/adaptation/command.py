@@ -19,7 +19,7 @@ from onedomain.errors import Interrupted, UserError, unknown
 from onedomain.fitting import load
 from onedomain.manifest import MANIFEST, read_manifest
 from onedomain.run import Run
-from onedomain.settings import parse_assignments
+from onedomain.settings import given_settings
 from onedomain.terminal import tables
 
 
@@ -52,9 +52,7 @@ def adapt_run(
     json: bool,
 ) -> None:
     use_threads(threads)
-    given: dict[str, Any] = parse_assignments(assignments)
-    if steps is not None:
-        given["steps"] = steps
+    given = given_settings(assignments, steps)
     run = load(folder, device=device)
     trained = BENCHMARKS.get(run.manifest.benchmark or "")
     chosen = _target(run, trained, target, test, data)
