@@ -139,8 +139,8 @@ def train(
             track=track,
         )
     except Interrupted as stopped:
-        again = ["onedomain", "train", "--resume", "--out", str(folder), *(["--source", source] if source else [])]
-        again += ["--track", track] if track else []
+        again = ["onedomain", "train", "--resume", "--out", str(folder)]
+        again += as_typed(source=source, track=track, data=data, device=device, threads=threads)
         raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}") from None
 
     if chosen and score:
@@ -258,6 +258,11 @@ def predict(folder: str, images: list[str], out: str | None, device: str | None,
 def default_folder(benchmark: str | None, method: str | None, seed: int | None, source: str | None) -> str:
     data = Path(source).resolve().name if source else benchmark or DEMO_BENCHMARK
     return f"runs/{data}-{method or 'erm'}-{seed or 0}"
+
+
+def as_typed(**options: object) -> list[str]:
+    """The options that were given, to be typed again: on another device, or more threads, the last bits may differ."""
+    return [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
 
 
 def use_threads(threads: int | None) -> None:

@@ -99,6 +99,7 @@ def test_from_scratch_on_source_and_target(site, onedomain, tmp_path, method):
 
 def test_stopped_it_says_how_to_go_on_and_ends_with_the_same_weights(site, onedomain, tmp_path, monkeypatch):
     given = ["adapt", site / "run", "--target", f"night={site / 'night'}", "--threads", 1, "--shots", 3, "--steps", 9]
+    given += ["--device", "cpu", "--data", tmp_path]
     assert onedomain(*given, "--out", tmp_path / "whole")[0] == 0
     step, done = FineTune.step, []
 
@@ -114,6 +115,7 @@ def test_stopped_it_says_how_to_go_on_and_ends_with_the_same_weights(site, onedo
     assert "stopped at step 5 of 9; saved; go on with: onedomain adapt" in error
     monkeypatch.setattr(FineTune, "step", step)
     again = error.split("go on with: onedomain ")[1].split()
+    assert again[-6:] == ["--data", str(tmp_path), "--device", "cpu", "--threads", "1"]
     assert onedomain(*again)[0] == 0
     assert (tmp_path / "b" / "model.safetensors").read_bytes() == (
         tmp_path / "whole" / "model.safetensors"

@@ -11,7 +11,7 @@ from typing import Any
 from onedomain.adaptation import adaptation_class
 from onedomain.adaptation.adapting import adapt, draw_folder
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_target
-from onedomain.commands import own_folder, use_threads
+from onedomain.commands import as_typed, own_folder, use_threads
 from onedomain.data import data_folder
 from onedomain.data.domain import Domain
 from onedomain.data.own import image_folder
@@ -78,7 +78,7 @@ def adapt_run(
     except Interrupted as stopped:
         words = ["onedomain", "adapt", folder, "--target", target, "--shots", str(shots), "--method", method]
         words += ["--seeds", str(seeds), "--seed", str(seed), "--out", kept, "--resume"]
-        words += [word for name, given in (("--test", test), ("--source", source)) if given for word in (name, given)]
+        words += as_typed(test=test, source=source, data=data, device=device, threads=threads)
         raise Interrupted(f"{stopped}; go on with: {shlex.join(words)}") from None
     if json:
         told = {"parent_method": run.manifest.method, **adapted.summary(), "missing": missing}
