@@ -112,6 +112,7 @@ def test_predict_writes_the_mask_and_the_uncertainty_of_an_image(trained, tmp_pa
     mean = np.asarray(uncertainty).mean() / 255 * said["uncertainty_of_white"]
     assert mean == pytest.approx(row["uncertainty"], abs=0.02)
     assert row["out_of_domain"] in (True, False)
+    assert said["calibration"]["held_out"]
 
     code, out, _ = onedomain("predict", folder, tmp_path / "street.png")
     assert code == 0

@@ -228,6 +228,7 @@ def show_and_keep(run: Run, evaluation: Evaluation, benchmark: str | None, missi
         corruption_tables.show_corruptions(run, evaluation, measured)
     else:
         tables.show_evaluation(run, evaluation)
+    tables.say_if_not_held_out(run)
     for reason in missing:
         tables.say(f"not scored: {reason}")
     run.write_records(evaluation, benchmark)
@@ -240,9 +241,11 @@ def predict(folder: str, images: list[str], out: str | None, device: str | None,
         if json:
             colours = dict(zip(run.classes, masks.palette(run.classes).tolist(), strict=True))
             scale = {"colours": colours, "uncertainty_of_white": math.log(len(run.classes))}
-            print(json_format.dumps({"predictions": rows, **scale}, indent=2))
+            document = {"predictions": rows, **scale, "calibration": tables.calibration_as_json(run)}
+            print(json_format.dumps(document, indent=2))
         else:
             tables.show_masks(rows)
+            tables.say_if_not_held_out(run)
         return
     if out:
         raise UserError("--out", f"given, and {folder} labels images, not pixels", "a run that labels pixels")
@@ -250,9 +253,11 @@ def predict(folder: str, images: list[str], out: str | None, device: str | None,
     pixels = np.stack([decode_image(Path(file), (height, width), channels) for file in images])
     predictions = run.predict(pixels)
     if json:
-        print(json_format.dumps({"predictions": tables.predictions_as_json(images, predictions)}, indent=2))
+        rows = tables.predictions_as_json(images, predictions)
+        print(json_format.dumps({"predictions": rows, "calibration": tables.calibration_as_json(run)}, indent=2))
     else:
         tables.show_predictions(images, predictions)
+        tables.say_if_not_held_out(run)
 
 
 def default_folder(benchmark: str | None, method: str | None, seed: int | None, source: str | None) -> str:

@@ -225,6 +225,17 @@ def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[
     return rows
 
 
+def calibration_as_json(run: Run) -> dict[str, Any] | None:
+    """What `out_of_domain` rests on: a threshold of the domain score, and whether it was found with held-out images."""
+    of = run.calibration
+    return None if of is None else {"threshold": of.threshold, "images": of.images, "held_out": of.held_out}
+
+
+def say_if_not_held_out(run: Run) -> None:
+    if run.calibration is not None and not run.calibration.held_out:
+        say("note: no source images were held out: out of domain is judged by training images, and flags too many")
+
+
 def show_predictions(files: Sequence[str], predictions: Predictions) -> None:
     table = new_table("image", "label", "probability %", "entropy (nats)", "domain score", "out of domain")
     for row in predictions_as_json(files, predictions):
