@@ -79,7 +79,9 @@ def test_predict_says_label_probability_and_uncertainty(trained, onedomain, tmp_
         assert row["probabilities"][row["label"]] == row["probability"]
         assert sum(row["probabilities"].values()) == pytest.approx(1)
         assert 0 <= row["uncertainty"] <= np.log(10)
-    assert "entropy" in onedomain("predict", trained[0], files[0])[1]
+    shown = onedomain("predict", trained[0], files[0])[1]
+    assert "entropy" in shown
+    assert "mutual" in shown
 
 
 @pytest.mark.parametrize(

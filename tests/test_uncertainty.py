@@ -28,6 +28,7 @@ def test_a_plain_prediction_stands_beside_the_draws():
     assert said.mean.tolist() == [[0.5, 0.5]]
     assert said.entropy.item() == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
     assert said.mutual_information.item() == pytest.approx(math.log(2))  # of the draws alone
+    assert said.predictive_entropy.item() == pytest.approx(math.log(2))  # of their mean
 
 
 def test_dense_predictions_have_maps():

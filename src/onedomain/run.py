@@ -51,16 +51,19 @@ class Predictions:
     """What a model says of images: a class each, the probability of every class, and its uncertainty.
 
     `probabilities` are the network's, and `labels` their largest. `uncertainty` is their entropy, in nats: 0 when
-    certain, log(classes) when clueless. `mutual_information` is what a model's Monte-Carlo draws disagree about, in
-    nats too; 0 for a model that draws nothing. `domain_score` says how unlike the source an image is, and
-    `out_of_domain` whether 95% of held-out source images score lower; both are None for a run without a calibration.
-    For dense outputs `labels`, `uncertainty` and `mutual_information` are maps (N, H, W), `probabilities` (N, C, H, W).
+    certain, log(classes) when clueless. `mean_probabilities` are the mean of a model's Monte-Carlo draws,
+    `predictive_entropy` is its entropy, and `mutual_information` what the draws disagree about, in nats too; of a model
+    that draws nothing these are the probabilities, their entropy, and 0. `domain_score` says how unlike the source an
+    image is, and `out_of_domain` whether 95% of held-out source images score lower; both are None for a run without a
+    calibration. For dense outputs all but the probabilities (N, C, H, W) and these two are maps (N, H, W).
     """
 
     labels: IntArray
     probabilities: np.ndarray
     uncertainty: np.ndarray
     classes: tuple[str, ...]
+    mean_probabilities: np.ndarray
+    predictive_entropy: np.ndarray
     mutual_information: np.ndarray
     domain_score: np.ndarray | None = None
     out_of_domain: np.ndarray | None = None
@@ -186,13 +189,15 @@ class Run:
             said = self.method.predictive(batch.images)
             score = () if self.calibration is None else (self.calibration.score(said),)
             # As many numbers as pixels times classes: half of them would be of no use to anyone.
-            probabilities = said.probabilities.float() if self.manifest.source.dense else said.probabilities
-            columns.append((probabilities, said.entropy, said.mutual_information, *score))
+            kept = torch.float32 if self.manifest.source.dense else torch.float64
+            every = said.probabilities.to(kept), said.mean.to(kept)
+            columns.append((*every, said.entropy, said.predictive_entropy, said.mutual_information, *score))
         joined = [torch.cat(column).cpu().numpy() for column in zip(*columns, strict=True)]
-        every, uncertainty, mutual_information = joined[:3]
-        scored = joined[3] if self.calibration is not None else None
+        probabilities, mean, uncertainty, predictive_entropy, mutual_information = joined[:5]
+        scored = joined[5] if self.calibration is not None else None
         flags = None if scored is None or self.calibration is None else scored > self.calibration.threshold
-        return Predictions(every.argmax(1), every, uncertainty, self.classes, mutual_information, scored, flags)
+        drawn = mean, predictive_entropy, mutual_information
+        return Predictions(probabilities.argmax(1), probabilities, uncertainty, self.classes, *drawn, scored, flags)
 
     def save(self, folder: str | Path) -> Path:
         """Write the run folder; the weights as safetensors, readable by any other tool."""

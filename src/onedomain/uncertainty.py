@@ -63,11 +63,16 @@ class Predictive:
         return entropy(self.probabilities)
 
     @cached_property
+    def predictive_entropy(self) -> Tensor:
+        """Of the draws' mean, in nats, (N, …); that of the prediction, if nothing was drawn."""
+        return entropy(self.mean)
+
+    @cached_property
     def mutual_information(self) -> Tensor:
         """Entropy of the draws' mean minus their mean entropy, (N, …): what they disagree about. 0 for one draw."""
         if self.expected_entropy is None:
             return torch.zeros_like(self.entropy)
-        return (entropy(self.mean) - self.expected_entropy).clamp(min=0)
+        return (self.predictive_entropy - self.expected_entropy).clamp(min=0)
 
 
 def entropy(probabilities: Tensor) -> Tensor:
@@ -143,4 +148,5 @@ def leading_axes(values: Tensor) -> Tensor:
     scale = values.std(0, correction=0).clamp(min=1e-6)
     _, lengths, directions = torch.linalg.svd((values - values.mean(0)) / scale, full_matrices=False)
     deviations = (lengths[:LEADING] / math.sqrt(len(values))).clamp(min=1e-3)
-    return directions[:LEADING].t() / scale[:, None] / deviations
+    axes: Tensor = directions[:LEADING].t() / scale[:, None] / deviations
+    return axes
