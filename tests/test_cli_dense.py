@@ -80,6 +80,18 @@ def test_it_is_scored_again_with_the_same_result(trained, data, onedomain):
     assert "lane marking" not in out  # no domain has it
 
 
+def test_it_has_a_report_and_figures_though_a_domain_is_of_one_frame(trained, tmp_path, onedomain):
+    folder, scores, _ = trained
+    assert scores["domains"]["highway-dawn"]["count"] == 1
+    code, _, err = onedomain("report", folder, "--out", tmp_path / "report.html")
+    assert code == 0, err
+    assert "mIoU on unseen domains, %" in (tmp_path / "report.html").read_text()
+    code, out, err = onedomain("figures", folder, "--out", tmp_path / "figures", "--json")
+    assert code == 0, err
+    assert {"miou", "masks", "classes"} <= {each["name"] for each in json.loads(out)["figures"]}
+    assert (tmp_path / "figures" / "miou.svg").exists()
+
+
 def test_its_run_resumes_with_the_same_network(trained, data, onedomain):
     folder, _, _ = trained
     code, _, err = onedomain("train", "--resume", "--out", folder, "--data", data, "--no-evaluate")
