@@ -176,6 +176,31 @@ def test_a_bad_label_ends_in_one_line_before_anything_is_written(tmp_path, onedo
     assert f"{name}: class id 13 found" in err.splitlines()[-1]
 
 
+def test_a_target_that_cannot_be_read_does_not_cost_the_scores_of_the_others(tmp_path, onedomain):
+    make_sequence(tmp_path, "highway", "dawn")
+    make_sequence(tmp_path, "new-york", "dawn", count=2)
+    label = make_sequence(tmp_path, "old-town", "night", count=2) / "GT" / "LABELS" / synthia.CAMERA / "000001.png"
+    write_mask(label, np.full((12, 20), 13))
+    run = tmp_path / "run"
+    where = ["--data", tmp_path, "--json"]
+    code, out, err = onedomain("train", "-b", "synthia-dawn", *QUICK, "--steps", "1", *where, "--out", run)
+    assert code == 0, err
+    told = f"domain 'old-town-night': {label}: class id 13 found"
+    assert f"not scored: {told}" in err
+    scores = json.loads(out)
+    assert list(scores["domains"]) == ["highway-dawn", "new-york-dawn"]
+    assert [reason for reason in scores["missing"] if reason.startswith(told)]
+    assert scores["average"]["miou"] == scores["domains"]["new-york-dawn"]["miou"]
+    domains = {json.loads(line)["domain"] for line in (run / "results.jsonl").read_text().splitlines()}
+    assert domains == {"highway-dawn", "new-york-dawn"}
+
+    for path in tmp_path.rglob("LABELS/**/*.png"):
+        write_mask(path, np.full((12, 20), 13))
+    code, out, err = onedomain("evaluate", run, *where)  # nothing is left to score
+    assert (code, out) == (2, "")
+    assert "class id 13 found" in err.splitlines()[-1]
+
+
 def test_colours_of_other_classes_are_all_different():
     colours = palette([str(number) for number in range(256)])
     assert len(np.unique(colours, axis=0)) == 256
