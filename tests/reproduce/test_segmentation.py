@@ -56,6 +56,10 @@ def test_a_folder_in_synthias_layout_goes_through_the_quick_table(data, tmp_path
     code, _, err = onedomain(*arguments)
     assert code == 0, err
     assert (tmp_path / "synthia-fog-uncertain-sdg-0" / "outcomes" / "synthia-fog").is_dir()
+    draw, likewise = err.splitlines()[-1].removeprefix("Figures: onedomain figures ").split("  ")
+    assert draw == f"{tmp_path}/synthia-dawn*-0 --out {tmp_path / 'figures' / 'synthia-dawn'}"
+    assert likewise == "(likewise for synthia-fog, synthia-spring)"
+    assert {path.name for path in tmp_path.glob("synthia-dawn*-0")} >= {"synthia-dawn-erm-0", "synthia-dawn-sdg-0"}
     result = json.loads((tmp_path / "table.json").read_text())
     assert (result["metric"], result["benchmarks"]) == ("miou", ["synthia-dawn", "synthia-fog", "synthia-spring"])
     assert len(result["rows"]) == 12

@@ -19,7 +19,7 @@ from onedomain.reproduce.estimate import estimate
 from onedomain.reproduce.formats import as_json, write_files
 from onedomain.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
 from onedomain.reproduce.result import Failure, Result, tabulate
-from onedomain.reproduce.show import plan_as_json, show_plan, show_result
+from onedomain.reproduce.show import figures_command, plan_as_json, show_plan, show_result
 from onedomain.sweep import Ended, Grid, Job, cores, run_jobs, sole_use
 from onedomain.terminal.board import board
 from onedomain.terminal.tables import say
@@ -112,6 +112,8 @@ def reproduce(request: Request, json: bool) -> None:
     if failed:
         names = ", ".join(failed)
         raise OnedomainError(f"{len(failed)} of {len(runs)} runs failed: {names}; what they said is in {where}")
+    if not json and not request.table.few_shot:
+        say(f"Figures: {figures_command(request.table, request.folder, runs)}")
 
 
 def load_data(request: Request) -> dict[str, Bench]:
