@@ -107,13 +107,13 @@ def without_axes(axes: Axes) -> None:
         spine.set_visible(False)
 
 
-def wrapped(text: str, width: int = 30, lines: int = 3) -> str:
+def wrapped(text: str, width: int = 30, lines: int = 3, hyphens: bool = False) -> str:
     """A text in lines of so many letters; by default a title not wider than half the figure.
 
-    >>> wrapped("uncertain-sdg, uncertainty=false")
-    'uncertain-sdg,\\nuncertainty=false'
+    >>> wrapped("uncertain-sdg, uncertainty=false"), wrapped("new-york-dawn", 10, hyphens=True)
+    ('uncertain-sdg,\\nuncertainty=false', 'new-york-\\ndawn')
     """
-    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False, max_lines=lines, placeholder="…"))
+    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=hyphens, max_lines=lines, placeholder="…"))
 
 
 def shortened(text: str, most: int = LONGEST_NAME) -> str:
