@@ -142,6 +142,15 @@ def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) 
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.2, handlelength=2.4)
 
 
+@styled
+def remark_below(figure: Figure, text: str) -> None:
+    """A line below all panels, and the room for it."""
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.16)
+    label = figure.get_supxlabel()
+    figure.supxlabel(f"{label}\n{text}" if label else text, fontsize=9)
+
+
 def percent(value: float, _place: float = 0) -> str:
     """A tick's text.
 
