@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import onedomain as od
 from onedomain import cli
 from onedomain.data import synthia
+from onedomain.errors import UserError
 from onedomain.masks import palette
 from tests.data.frames import make_sequence, write_mask
 
@@ -193,6 +195,10 @@ def test_a_target_that_cannot_be_read_does_not_cost_the_scores_of_the_others(tmp
     assert scores["average"]["miou"] == scores["domains"]["new-york-dawn"]["miou"]
     domains = {json.loads(line)["domain"] for line in (run / "results.jsonl").read_text().splitlines()}
     assert domains == {"highway-dawn", "new-york-dawn"}
+
+    broken = synthia.load("old-town", "night", tmp_path)
+    with pytest.raises(UserError, match="class id 13 found"):  # in Python nothing is left out unasked
+        od.load(run).evaluate({"home": synthia.load("new-york", "dawn", tmp_path), "night": broken})
 
     for path in tmp_path.rglob("LABELS/**/*.png"):
         write_mask(path, np.full((12, 20), 13))

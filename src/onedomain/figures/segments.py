@@ -73,7 +73,7 @@ def _beside(domain: str, picture: Segmented) -> str:
 def _row_height(picture: Segmented) -> float:
     """Inches."""
     height, width, _ = picture.image.shape
-    return COLUMN * height / width + 0.06
+    return float(COLUMN * height / width + 0.06)
 
 
 def _grid(
