@@ -99,16 +99,19 @@ class Run:
         seen: Sequence[str] = (),
         batch_size: int = 250,
         progress: bool = False,
+        keep_going: bool = False,
     ) -> Evaluation:
         """Score every domain; `seen` names those that the average over unseen domains leaves out.
 
-        `batch_size` is the most images that are passed at once: fewer, if they are large.
+        `batch_size` is the most images that are passed at once: fewer, if they are large. A file that cannot be read is
+        an error; with `keep_going` its domain is left out, the reason is in `missing`, and the others are scored.
         """
         if not (isinstance(domains, Mapping) and domains):
             raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
         checked = {name: self._not_adapted_to(self.as_domain(data, name, "test")) for name, data in domains.items()}
         scores: dict[str, Scores] = {}
         outcomes: dict[str, Outcome] = {}
+        missing: dict[str, UserError] = {}
         done = 0
         with show_progress("score", sum(map(len, checked.values())), shown=progress, unit="images") as update:
 
@@ -118,18 +121,26 @@ class Run:
                 update(done, {})
 
             for name, domain in checked.items():
-                gathering = Gathering(domain, unseen=name not in seen)
-                scores[name] = score(
-                    partial(self.method.predictive, draws=0),  # draws add nothing to what is scored
-                    domain,
-                    calibration=self.calibration,
-                    device=self.method.device,
-                    batch_size=batch_size,
-                    each=each,
-                    gathering=gathering,
-                )
-                outcomes[name] = gathering.outcome()
-        return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes)
+                gathering, end = Gathering(domain, unseen=name not in seen), done + len(domain)
+                try:
+                    scores[name] = score(
+                        partial(self.method.predictive, draws=0),  # draws add nothing to what is scored
+                        domain,
+                        calibration=self.calibration,
+                        device=self.method.device,
+                        batch_size=batch_size,
+                        each=each,
+                        gathering=gathering,
+                    )
+                except UserError as error:  # what is wrong with a frame is known when it is read
+                    missing[name] = error
+                    if not keep_going or len(missing) == len(checked):
+                        raise
+                    each(end - done)
+                else:
+                    outcomes[name] = gathering.outcome()
+        reasons = tuple(f"domain '{name}': {error}" for name, error in missing.items())
+        return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes, reasons)
 
     def adapt(
         self,
