@@ -84,8 +84,9 @@ def test_predict_says_label_probability_and_uncertainty(trained, onedomain, tmp_
         assert row["probabilities"][row["label"]] == row["probability"]
         assert sum(row["probabilities"].values()) == pytest.approx(1)
         assert 0 <= row["uncertainty"] <= np.log(10)
-    _, out, error = onedomain("predict", trained[0], files[0])
-    assert "entropy" in out
+    _, shown, error = onedomain("predict", trained[0], files[0])
+    assert "entropy" in shown
+    assert "mutual" in shown
     assert NOT_HELD_OUT not in error
 
 

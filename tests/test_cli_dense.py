@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import onedomain as od
 from onedomain import cli
 from onedomain.data import synthia
+from onedomain.errors import UserError
 from onedomain.masks import palette
 from tests.data.frames import make_sequence, write_mask
 
@@ -78,6 +80,18 @@ def test_it_is_scored_again_with_the_same_result(trained, data, onedomain):
     assert "mIoU %" in out
     assert "IoU %" in out
     assert "lane marking" not in out  # no domain has it
+
+
+def test_it_has_a_report_and_figures_though_a_domain_is_of_one_frame(trained, tmp_path, onedomain):
+    folder, scores, _ = trained
+    assert scores["domains"]["highway-dawn"]["count"] == 1
+    code, _, err = onedomain("report", folder, "--out", tmp_path / "report.html")
+    assert code == 0, err
+    assert "mIoU on unseen domains, %" in (tmp_path / "report.html").read_text()
+    code, out, err = onedomain("figures", folder, "--out", tmp_path / "figures", "--json")
+    assert code == 0, err
+    assert {"miou", "masks", "classes"} <= {each["name"] for each in json.loads(out)["figures"]}
+    assert (tmp_path / "figures" / "miou.svg").exists()
 
 
 def test_its_run_resumes_with_the_same_network(trained, data, onedomain):
@@ -163,6 +177,35 @@ def test_a_bad_label_ends_in_one_line_before_anything_is_written(tmp_path, onedo
     code, _, err = onedomain(*command, "--steps", "2")  # two batches of two: every frame that is trained on
     assert code == 2
     assert f"{name}: class id 13 found" in err.splitlines()[-1]
+
+
+def test_a_target_that_cannot_be_read_does_not_cost_the_scores_of_the_others(tmp_path, onedomain):
+    make_sequence(tmp_path, "highway", "dawn")
+    make_sequence(tmp_path, "new-york", "dawn", count=2)
+    label = make_sequence(tmp_path, "old-town", "night", count=2) / "GT" / "LABELS" / synthia.CAMERA / "000001.png"
+    write_mask(label, np.full((12, 20), 13))
+    run = tmp_path / "run"
+    where = ["--data", tmp_path, "--json"]
+    code, out, err = onedomain("train", "-b", "synthia-dawn", *QUICK, "--steps", "1", *where, "--out", run)
+    assert code == 0, err
+    told = f"domain 'old-town-night': {label}: class id 13 found"
+    assert f"not scored: {told}" in err
+    scores = json.loads(out)
+    assert list(scores["domains"]) == ["highway-dawn", "new-york-dawn"]
+    assert [reason for reason in scores["missing"] if reason.startswith(told)]
+    assert scores["average"]["miou"] == scores["domains"]["new-york-dawn"]["miou"]
+    domains = {json.loads(line)["domain"] for line in (run / "results.jsonl").read_text().splitlines()}
+    assert domains == {"highway-dawn", "new-york-dawn"}
+
+    broken = synthia.load("old-town", "night", tmp_path)
+    with pytest.raises(UserError, match="class id 13 found"):  # in Python nothing is left out unasked
+        od.load(run).evaluate({"home": synthia.load("new-york", "dawn", tmp_path), "night": broken})
+
+    for path in tmp_path.rglob("LABELS/**/*.png"):
+        write_mask(path, np.full((12, 20), 13))
+    code, out, err = onedomain("evaluate", run, *where)  # nothing is left to score
+    assert (code, out) == (2, "")
+    assert "class id 13 found" in err.splitlines()[-1]
 
 
 def test_colours_of_other_classes_are_all_different():

@@ -113,6 +113,17 @@ def test_the_interval_of_the_miou_is_that_of_a_slow_bootstrap():
     assert high - low > 0.05
 
 
+def test_the_interval_of_one_image_is_its_miou():
+    """In single precision 1/3 would lie outside of it, and a figure would have whiskers of negative length."""
+    labels, predicted = torch.tensor([[[0, 0, 0, 1]]]), torch.tensor([[[0, 1, 1, 1]]])
+    confusion, overlaps = Confusion(2), Overlaps(2)
+    confusion.add(labels.flatten(), predicted.flatten())
+    overlaps.add(labels, predicted, void=None)
+    miou = np.mean(confusion.intersection_over_union())
+    assert miou == pytest.approx(1 / 3, abs=1e-15)
+    assert overlaps.interval() == pytest.approx((miou, miou), abs=1e-15)
+
+
 def test_a_draw_without_a_class_is_a_mean_over_the_others():
     overlaps = Overlaps(2)
     labels = torch.tensor([[[0, 0]], [[1, 1]]])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import onedomain as od
-from onedomain.uncertainty import Predictive, calibrate
+from onedomain.uncertainty import LEADING, Predictive, calibrate
 from tests.conftest import TinyNet, make_tiny
 
 
@@ -28,6 +28,7 @@ def test_a_plain_prediction_stands_beside_the_draws():
     assert said.mean.tolist() == [[0.5, 0.5]]
     assert said.entropy.item() == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
     assert said.mutual_information.item() == pytest.approx(math.log(2))  # of the draws alone
+    assert said.predictive_entropy.item() == pytest.approx(math.log(2))  # of their mean
 
 
 def test_dense_predictions_have_maps():
@@ -103,6 +104,20 @@ def test_the_distance_is_mahalanobis():
     centred = (point - values.mean(0)).numpy()[0]
     expected = math.sqrt(centred @ np.linalg.inv(np.cov(values.numpy().T)) @ centred / 2)
     assert calibration.score(said(point)).item() == pytest.approx(expected, rel=2e-3)
+
+
+def test_only_the_leading_directions_count():
+    generator = torch.Generator().manual_seed(2)
+    common = torch.randn(3000, 1, generator=generator)
+    values = torch.cat([torch.randn(3000, LEADING - 1, generator=generator), common.expand(-1, 5)], 1)
+    values[:, -5:] += 1e-2 * torch.randn(3000, 5, generator=generator)  # five columns that are nearly one
+    calibration = calibrate([said(values)], [said(values)], True)
+    assert calibration.axes.shape == (LEADING + 4, LEADING)
+    together, apart = torch.zeros(2, LEADING + 4)
+    together[-5:] = 6.0
+    apart[-5], apart[-4] = 3.0, -3.0  # hundreds of deviations, where the source hardly varies
+    assert calibration.score(said(together[None])).item() > calibration.threshold
+    assert calibration.score(said(apart[None])).item() < 0.2
 
 
 def test_constant_statistics_do_not_break_it():

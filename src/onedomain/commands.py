@@ -212,7 +212,8 @@ def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluati
     known += [info.target for info in run.manifest.adaptations if info.benchmark is not None]
     seen = [benchmark.source] if same_source else []
     seen += [name for name in benchmark.targets if name in known]
-    return run.evaluate(domains, seen=seen, progress=True), missing
+    evaluation = run.evaluate(domains, seen=seen, progress=True, keep_going=True)
+    return evaluation, [*missing, *evaluation.missing]
 
 
 def show_and_keep(run: Run, evaluation: Evaluation, benchmark: str | None, missing: list[str], json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class OnedomainError(Exception):
@@ -26,6 +27,15 @@ class UserError(OnedomainError):
     def __init__(self, field: str, problem: str, allowed: str = "") -> None:
         super().__init__(f"{field}: {problem}" + (f"; allowed: {allowed}" if allowed else ""))
         self.field = field
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is made again from its text alone, which `__init__` does not take: what another process raised
+        # could not come back from there.
+        return _with_text, (type(self), str(self)), vars(self)
+
+
+def _with_text(kind: type[UserError], text: str) -> UserError:
+    return kind.__new__(kind, text)
 
 
 class TrainingDiverged(OnedomainError):

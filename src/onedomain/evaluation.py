@@ -69,12 +69,13 @@ class Scores:
 class Evaluation:
     """Scores of every domain, and their mean over those that count as unseen.
 
-    `outcomes` are the answers that the scores are of, image by image.
+    `outcomes` are the answers that the scores are of, image by image; `missing` says why domains were not scored.
     """
 
     scores: dict[str, Scores]
     unseen: tuple[str, ...]
     outcomes: dict[str, Outcome] = field(default_factory=dict, repr=False)
+    missing: tuple[str, ...] = ()
 
     def __getitem__(self, domain: str) -> Scores:
         return self.scores[domain]

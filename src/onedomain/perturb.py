@@ -38,8 +38,9 @@ class Noise:
 
     @property
     def statistics(self) -> Tensor:
-        """Means of every layer's μ and σ over each channel, (N, F)."""
-        return torch.cat([each.flatten(2).mean(2) if each.dim() > 2 else each for each in (*self.mu, *self.sigma)], 1)
+        """Means of the last layer's μ and σ over each channel, (N, F): it lies closest to what the network answers."""
+        last = self.mu[-1], self.sigma[-1]
+        return torch.cat([each.flatten(2).mean(2) if each.dim() > 2 else each for each in last], 1)
 
     def draw(self, count: int) -> list[Tensor]:
         """Softplus(e), e ~ N(μ, σ), for every layer, drawn `count` times: (count, N, …), with gradients to φ."""

@@ -51,16 +51,19 @@ class Predictions:
     """What a model says of images: a class each, the probability of every class, and its uncertainty.
 
     `probabilities` are the network's, and `labels` their largest. `uncertainty` is their entropy, in nats: 0 when
-    certain, log(classes) when clueless. `mutual_information` is what a model's Monte-Carlo draws disagree about, in
-    nats too; 0 for a model that draws nothing. `domain_score` says how unlike the source an image is, and
-    `out_of_domain` whether 95% of held-out source images score lower; both are None for a run without a calibration.
-    For dense outputs `labels`, `uncertainty` and `mutual_information` are maps (N, H, W), `probabilities` (N, C, H, W).
+    certain, log(classes) when clueless. `mean_probabilities` are the mean of a model's Monte-Carlo draws,
+    `predictive_entropy` is its entropy, and `mutual_information` what the draws disagree about, in nats too; of a model
+    that draws nothing these are the probabilities, their entropy, and 0. `domain_score` says how unlike the source an
+    image is, and `out_of_domain` whether 95% of held-out source images score lower; both are None for a run without a
+    calibration. For dense outputs all but the probabilities (N, C, H, W) and these two are maps (N, H, W).
     """
 
     labels: IntArray
     probabilities: np.ndarray
     uncertainty: np.ndarray
     classes: tuple[str, ...]
+    mean_probabilities: np.ndarray
+    predictive_entropy: np.ndarray
     mutual_information: np.ndarray
     domain_score: np.ndarray | None = None
     out_of_domain: np.ndarray | None = None
@@ -96,16 +99,19 @@ class Run:
         seen: Sequence[str] = (),
         batch_size: int = 250,
         progress: bool = False,
+        keep_going: bool = False,
     ) -> Evaluation:
         """Score every domain; `seen` names those that the average over unseen domains leaves out.
 
-        `batch_size` is the most images that are passed at once: fewer, if they are large.
+        `batch_size` is the most images that are passed at once: fewer, if they are large. A file that cannot be read is
+        an error; with `keep_going` its domain is left out, the reason is in `missing`, and the others are scored.
         """
         if not (isinstance(domains, Mapping) and domains):
             raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
         checked = {name: self._not_adapted_to(self.as_domain(data, name, "test")) for name, data in domains.items()}
         scores: dict[str, Scores] = {}
         outcomes: dict[str, Outcome] = {}
+        missing: dict[str, UserError] = {}
         done = 0
         with show_progress("score", sum(map(len, checked.values())), shown=progress, unit="images") as update:
 
@@ -115,18 +121,26 @@ class Run:
                 update(done, {})
 
             for name, domain in checked.items():
-                gathering = Gathering(domain, unseen=name not in seen)
-                scores[name] = score(
-                    partial(self.method.predictive, draws=0),  # draws add nothing to what is scored
-                    domain,
-                    calibration=self.calibration,
-                    device=self.method.device,
-                    batch_size=batch_size,
-                    each=each,
-                    gathering=gathering,
-                )
-                outcomes[name] = gathering.outcome()
-        return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes)
+                gathering, end = Gathering(domain, unseen=name not in seen), done + len(domain)
+                try:
+                    scores[name] = score(
+                        partial(self.method.predictive, draws=0),  # draws add nothing to what is scored
+                        domain,
+                        calibration=self.calibration,
+                        device=self.method.device,
+                        batch_size=batch_size,
+                        each=each,
+                        gathering=gathering,
+                    )
+                except UserError as error:  # what is wrong with a frame is known when it is read
+                    missing[name] = error
+                    if not keep_going or len(missing) == len(checked):
+                        raise
+                    each(end - done)
+                else:
+                    outcomes[name] = gathering.outcome()
+        reasons = tuple(f"domain '{name}': {error}" for name, error in missing.items())
+        return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes, reasons)
 
     def adapt(
         self,
@@ -186,13 +200,15 @@ class Run:
             said = self.method.predictive(batch.images)
             score = () if self.calibration is None else (self.calibration.score(said),)
             # As many numbers as pixels times classes: half of them would be of no use to anyone.
-            probabilities = said.probabilities.float() if self.manifest.source.dense else said.probabilities
-            columns.append((probabilities, said.entropy, said.mutual_information, *score))
+            kept = torch.float32 if self.manifest.source.dense else torch.float64
+            every = said.probabilities.to(kept), said.mean.to(kept)
+            columns.append((*every, said.entropy, said.predictive_entropy, said.mutual_information, *score))
         joined = [torch.cat(column).cpu().numpy() for column in zip(*columns, strict=True)]
-        every, uncertainty, mutual_information = joined[:3]
-        scored = joined[3] if self.calibration is not None else None
+        probabilities, mean, uncertainty, predictive_entropy, mutual_information = joined[:5]
+        scored = joined[5] if self.calibration is not None else None
         flags = None if scored is None or self.calibration is None else scored > self.calibration.threshold
-        return Predictions(every.argmax(1), every, uncertainty, self.classes, mutual_information, scored, flags)
+        drawn = mean, predictive_entropy, mutual_information
+        return Predictions(probabilities.argmax(1), probabilities, uncertainty, self.classes, *drawn, scored, flags)
 
     def save(self, folder: str | Path) -> Path:
         """Write the run folder; the weights as safetensors, readable by any other tool."""

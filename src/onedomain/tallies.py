@@ -80,8 +80,8 @@ class Confusion:
 
     def intersection_over_union(self) -> list[float | None]:
         """IoU of each class; None for one that the domain does not have, whether it was predicted there or not."""
-        hit = self.counts.diagonal()
-        true, predicted = self.counts.sum(1), self.counts.sum(0)
+        counts = self.counts.double()  # integers would be divided in single precision, unlike those of the interval
+        hit, true, predicted = counts.diagonal(), counts.sum(1), counts.sum(0)
         union = true + predicted - hit
         return [float(h / u) if t > 0 else None for h, u, t in zip(hit, union, true, strict=True)]
 

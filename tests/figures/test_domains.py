@@ -44,6 +44,15 @@ def test_each_domain_is_a_point_of_score_and_accuracy(tmp_path):
     assert named == {domain: (scores[domain], accuracies[domain]) for domain in scores}
 
 
+def test_an_interval_that_misses_its_value_by_a_last_digit_is_drawn(tmp_path):
+    folder = make_run(tmp_path / "a", accuracies={"s": 0.9, "x": 0.5})
+    path = folder / "results.jsonl"
+    path.write_text(path.read_text().replace('"low": 0.4', '"low": 0.50000001'))
+    (axes,) = accuracy([read_run(folder)], "bench").axes
+    (whiskers,) = axes.containers[0][2]
+    assert whiskers.get_segments()[1][:, 0] == pytest.approx([0.5, 0.55])
+
+
 def test_of_many_domains_the_outermost_are_named(tmp_path):
     accuracies = {f"x{number}": number / 20 for number in range(15)}
     make_run(tmp_path / "a", accuracies=accuracies, scores={name: 1 - value for name, value in accuracies.items()})

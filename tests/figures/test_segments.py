@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -78,6 +79,28 @@ def test_a_row_of_pictures_for_each_image_of_an_unseen_domain(runs):
     assert np.array_equal(shown[0], np.full((2, 4, 3), 9))
     assert shown[3][0, 0].tolist() == palette(CLASSES)[2].tolist()  # what erm says
     assert shown[4].ndim == 2
+
+
+def test_long_names_of_rows_stay_apart(tmp_path):
+    names = ["a-rather-long-name-of-a-sequence", "another street at night, in the rain", "winter-night-in-the-old-town"]
+    folder = make_run(tmp_path / "a", accuracies={"home": 0.9, **dict.fromkeys(names, 0.5)})
+    for name in names:
+        flat = np.zeros((2, 9, 16), np.int16)  # twice as wide as high: little room beside a row
+        masks = {"mask_truth": flat, "mask_predicted": flat, "mask_uncertainty": flat.astype(np.float16)}
+        add_outcome(
+            folder, name, confidence=np.full(2, 0.9), labels=None, predicted=None, shares_right=np.full(2, 0.75),
+            mask_images=np.full((2, 9, 16, 3), 9, np.uint8), **masks,
+        )  # fmt: skip
+    figure = segments.masks([read_run(folder)], "bench")
+    figure.draw_without_rendering()
+    labels = [axes.yaxis.label for axes in figure.axes if axes.get_ylabel()]
+    assert len(labels) == 6
+    boxes = [label.get_window_extent() for label in labels]
+    for above, below in pairwise(boxes):
+        assert above.y0 >= below.y1
+    assert boxes[0].y1 <= figure.bbox.y1
+    for label, name in zip(labels[::2], names, strict=True):
+        assert label.get_text().startswith(name[:6])
 
 
 def test_a_bar_for_each_class_that_a_domain_has(runs):

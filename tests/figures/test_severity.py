@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,10 @@ from onedomain.figures import figures_for, save
 from onedomain.figures.domains import accuracy
 from onedomain.figures.ingredients import Missing
 from onedomain.figures.severity import MOST_LINES, over_severity
+from onedomain.files import to_json_lines
 from onedomain.grouping import method_title
 from onedomain.records import read_run
-from tests.figures.made import make_run
+from tests.figures.made import add_outcome, add_snapshot, make_run
 
 LITE = "cifar10-c-lite"
 
@@ -105,6 +108,43 @@ def test_the_figure_of_accuracies_has_a_row_a_category_and_not_95(tmp_path):
     assert values["noise"] == pytest.approx(0.4)
     assert values["blur"] == pytest.approx(0.6)
     assert figure.get_size_inches()[1] < 6
+
+
+def with_notes(folder, note, domains):
+    """The records of a run, those of the named domains with a note."""
+    path = folder / "results.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text(to_json_lines([{**row, "note": note if row["domain"] in domains else ""} for row in rows]))
+    return [read_run(folder)]
+
+
+def test_regenerated_targets_are_called_so_in_every_figure_of_them(tmp_path):
+    accuracies = scores(0.4)
+    folder = tmp_path / "a"
+    options = {"benchmark": LITE, "accuracies": accuracies, "scores": dict.fromkeys(accuracies, 1.0)}
+    make_run(folder, "uncertain-sdg", **options)
+    for domain in ("cifar10", "fog-1"):
+        add_outcome(folder, domain, unseen=domain != "cifar10", benchmark=LITE)
+    for step in (10, 20):
+        add_snapshot(folder, step)
+    targets = [domain for domain in accuracies if domain != "cifar10"]
+    runs = with_notes(folder, "regenerated, 6 of 1,000 images", targets)
+    drawn = {each.name: each.figure for each in figures_for(runs, LITE)}
+    of_training = {"perturbation", "perturbation-maps", "embedding-training", "mixed-labels"}
+    assert set(drawn) >= of_training | {"accuracy", "accuracy-uncertainty", "severity", "reliability", "embedding"}
+    for name, figure in drawn.items():
+        last = figure.get_supxlabel().splitlines()[-1:]
+        assert (last == ["targets: regenerated, 6 of 1,000 images"]) is (name not in of_training), name
+    assert drawn["severity"].get_supxlabel().startswith("severity\n")
+    figure = drawn["accuracy"]  # the line stands below the axis' own label, inside the figure
+    figure.draw_without_rendering()
+    remark, label = figure._supxlabel.get_window_extent(), figure.axes[0].xaxis.label.get_window_extent()
+    assert 0 <= remark.y0 < remark.y1 <= label.y0
+
+    some = figures_for(with_notes(folder, "regenerated", ["fog-1", "fog-2"]), LITE)
+    assert some[0].figure.get_supxlabel() == "2 of 95 targets: regenerated"
+    assert some[0].name == "accuracy"
+    assert figures_for(with_notes(folder, "", []), LITE)[0].figure.get_supxlabel() == ""
 
 
 def test_both_files_are_written(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 
 from onedomain.errors import UserError
+from onedomain.figures.style import COLOURS
 from onedomain.masks import palette
 from onedomain.records import read_runs
 from onedomain.report.accuracy import accuracy_table
@@ -36,6 +38,8 @@ def dense_run(tmp_path, method, miou, accuracy, entropy=1.0, auroc=0.8, spread=0
         rows.append({**row, "metric": "miou", "value": value, "low": value - spread, "high": value + spread})
         rows.append({**row, "metric": "entropy", "value": entropy if away else 0.5})
         rows.append({**row, "metric": "error_auroc", "value": auroc})
+        for name in CLASSES if away else CLASSES[:2]:
+            rows.append({**row, "metric": f"iou/{name}", "class": name, "value": value})
     run = made_run({}, method, rows=rows)
     source = run.manifest.source.model_copy(update={"dense": True})
     run = replace(run, manifest=run.manifest.model_copy(update={"source": source}))
@@ -121,6 +125,17 @@ def test_pictures_of_each_unseen_domain(folders):
     assert unsure.min() == 255
     assert (row.pictures[2].note, row.pictures[3].note) == ("25% of pixels right", "1.00 nats a pixel")
     assert [each.name for each in found.legend] == [*CLASSES, "void, not counted"]
+
+
+def test_the_page_has_a_bar_for_each_class_and_method(folders):
+    page = render(read_runs(folders))
+    figure = page.partition("IoU of each class")[2]
+    address = re.search(r"data:image/svg\+xml;base64,([^\"]+)", figure)
+    drawing = base64.b64decode(address[1]).decode()
+    for name in (*CLASSES, "ERM", "SDG", "intersection over union"):
+        assert f">{name}</text>" in drawing
+    # Bars of three classes of dusk and two of home, and the one of the legend; of the second method they are hatched.
+    assert drawing.count(f"fill: {COLOURS[0].lower()}") == 3 + 2 + 1
 
 
 def test_the_page_shows_them_and_speaks_of_miou(folders):

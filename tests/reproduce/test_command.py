@@ -199,9 +199,17 @@ def test_a_mistake_is_told_in_one_line_and_nothing_is_written(arguments, line, t
     assert {path.name for path in tmp_path.iterdir()} == {"FILE", "EMPTY"}
 
 
-def test_the_command_reaches_a_declared_table(grid, monkeypatch, onedomain):
+def test_the_command_reaches_a_declared_table_and_names_the_one_that_draws_figures(
+    grid, tmp_path, monkeypatch, onedomain
+):
     monkeypatch.setitem(tables.TABLES, "toy", ALONE)
     monkeypatch.setitem(tables.SCALES, "few", FEW)
-    code, out, _ = onedomain("reproduce", "toy", "--scale", "few", "--seeds", 1, "--out", grid.out)
+    command = ["reproduce", "toy", "--scale", "few", "--seeds", 1]
+    code, out, err = onedomain(*command, "--out", grid.out)
     assert code == 0
     assert "A toy; REDUCED protocol" in out
+    assert err.splitlines()[-1] == f"Figures: onedomain figures {grid.out}/*-0 --out {grid.out / 'figures'}"
+    _, _, err = onedomain(*command, "--out", tmp_path / "new", "--use", grid.out)
+    assert f"onedomain figures {grid.out / 'erm-0'} --out {tmp_path / 'new' / 'figures'}" in err.splitlines()[-1]
+    _, _, err = onedomain(*command, "--out", grid.out, "--json")
+    assert "onedomain figures" not in err

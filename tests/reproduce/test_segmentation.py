@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from onedomain import cli
@@ -13,7 +14,7 @@ from onedomain.data import synthia
 from onedomain.data.synthia import CONDITIONS, SOURCE_CONDITIONS
 from onedomain.reproduce import command, tables
 from onedomain.sweep import Ended, Grid
-from tests.data.frames import make_sequence
+from tests.data.frames import make_sequence, write_mask
 
 LITTLE = {"gud": {"ascent_steps": 1}, "sdg": {"ascent_steps": 1, "domains": 1, "wae_epochs": 1}}
 
@@ -55,6 +56,10 @@ def test_a_folder_in_synthias_layout_goes_through_the_quick_table(data, tmp_path
     code, _, err = onedomain(*arguments)
     assert code == 0, err
     assert (tmp_path / "synthia-fog-uncertain-sdg-0" / "outcomes" / "synthia-fog").is_dir()
+    draw, likewise = err.splitlines()[-1].removeprefix("Figures: onedomain figures ").split("  ")
+    assert draw == f"{tmp_path}/synthia-dawn*-0 --out {tmp_path / 'figures' / 'synthia-dawn'}"
+    assert likewise == "(likewise for synthia-fog, synthia-spring)"
+    assert {path.name for path in tmp_path.glob("synthia-dawn*-0")} >= {"synthia-dawn-erm-0", "synthia-dawn-sdg-0"}
     result = json.loads((tmp_path / "table.json").read_text())
     assert (result["metric"], result["benchmarks"]) == ("miou", ["synthia-dawn", "synthia-fog", "synthia-spring"])
     assert len(result["rows"]) == 12
@@ -75,3 +80,13 @@ def test_a_folder_in_synthias_layout_goes_through_the_quick_table(data, tmp_path
     assert code == 0, err
     assert "12 of 12 runs are there already" in err
     assert json.loads(out)["rows"] == result["rows"]
+
+    label = next((data / "synthia" / synthia.sequence("old-town", "fog") / "GT").rglob("*.png"))
+    write_mask(label, np.full((12, 20), 13))  # one file that cannot be read leaves a gap, and costs no run
+    code, _, err = onedomain(*arguments)
+    assert code == 0, err
+    assert "not scored on every domain: synthia-dawn-erm-0, " in err
+    again = json.loads((tmp_path / "table.json").read_text())
+    assert [row["seeds"] for row in again["rows"]] == [[0]] * 12
+    [note] = [note for note in again["notes"] if "not scored" in note]
+    assert note == "OT fog: not scored, for want of data."

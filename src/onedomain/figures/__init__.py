@@ -19,8 +19,8 @@ from onedomain.figures import (
     severity,
     shots,
 )
-from onedomain.figures.ingredients import Missing
-from onedomain.figures.style import png, save, svg
+from onedomain.figures.ingredients import Missing, regenerated
+from onedomain.figures.style import png, remark_below, save, svg
 from onedomain.grouping import group_runs
 from onedomain.records import RunRecords
 from onedomain.shown_metric import MIOU, shown_metric
@@ -39,6 +39,7 @@ class Kind:
     explanation: str  # one line for a person who does not know the paper
     draw: Callable[[Sequence[RunRecords], str], Figure]
     for_each: bool = False
+    of_targets: bool = True  # whether it shows domains that the runs were scored on, not the training alone
     with_miou: tuple[str, str, str] | None = None  # name, title and explanation where mIoU is what is shown
 
 
@@ -140,6 +141,7 @@ KINDS = (
         "What the method turned training images into, to train on as if they came from another domain.",
         pictures.augmented_images,
         for_each=True,
+        of_targets=False,
     ),
     Kind(
         "settings",
@@ -166,24 +168,28 @@ KINDS = (
         "Feature perturbation over training",
         "How strong the learned noise on the network's features is, and how far it carries images, over training.",
         over_training.perturbation,
+        of_targets=False,
     ),
     Kind(
         "perturbation-maps",
         "Where the perturbation acts",
         "Images, and over the training steps where their features are perturbed most (dark).",
         over_training.perturbation_maps,
+        of_targets=False,
     ),
     Kind(
         "embedding-training",
         "The embedding over training",
         "Training images and their perturbed twins as the network sees them, at several training steps.",
         over_training.embedding_over_training,
+        of_targets=False,
     ),
     Kind(
         "mixed-labels",
         "Density of the mixed labels",
         "Perturbed images get softer labels: how much of each is left to the true class.",
         over_training.mixed_labels,
+        of_targets=False,
     ),
 )
 
@@ -221,5 +227,7 @@ def _draw(kind: Kind, runs: Sequence[RunRecords], benchmark: str, figures: Figur
     except Missing as reason:
         figures.skipped.append((name, str(reason)))
         return
+    if kind.of_targets and (remark := regenerated(runs, benchmark)):
+        remark_below(figure, remark)
     figure.set_label(name)  # figures of one page share no ids
     figures.append(Drawn(name, f"{title}: {of}" if of else title, explanation, figure))

@@ -66,8 +66,9 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             low, high = _whiskers(group, benchmark, domain, metric.name, found[domain])
             x.append(mean)
             y.append(row + offset)
-            below.append(mean - low)
-            above.append(high - mean)
+            # An interval of a single image is its value, but for the last digit.
+            below.append(max(0.0, mean - low))
+            above.append(max(0.0, high - mean))
         style = look(place) | {"linestyle": "none"}
         axes.errorbar(x, y, xerr=[below, above], label=group.label, elinewidth=1.0, capsize=2, **style)
     met = set().union(*(adapted_to(run) for run in runs))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onedomain.arrays import FloatArray
+from onedomain.data.cifar_c import REGENERATED_NOTE
 from onedomain.grouping import Group, adapted_to
 from onedomain.outcomes import Outcome
 from onedomain.records import RunRecords
@@ -50,6 +51,21 @@ def whole_panels(runs: Sequence[RunRecords], benchmark: str) -> list[Panel]:
     source, unseen = _answered(runs, benchmark)
     known = [Panel("source", tuple(source))] if source else []
     return [*known, *([Panel(f"{len(unseen)} unseen domains", tuple(unseen))] if unseen else [])]
+
+
+def regenerated(runs: Sequence[RunRecords], benchmark: str) -> str:
+    """What to say where targets are not the official files but were made anew; empty where none was."""
+    notes: dict[str, str] = {}
+    for run in runs:
+        for domain, metrics in run.scores(benchmark).items():
+            row = next(iter(metrics.values()))
+            if row["unseen"]:
+                notes[domain] = notes.get(domain) or row.get("note", "")
+    made = [note for note in notes.values() if REGENERATED_NOTE in note]
+    if not made:
+        return ""
+    which = "targets" if len(made) == len(notes) else f"{len(made)} of {len(notes)} targets"
+    return f"{which}: {'; '.join(dict.fromkeys(made))}"
 
 
 def _answered(runs: Sequence[RunRecords], benchmark: str) -> tuple[list[str], list[str]]:

@@ -32,6 +32,7 @@ from onedomain.segments import Segmented, segmented
 MOST_ROWS = 10  # images in all
 OF_A_DOMAIN = 2  # images, where they fit
 COLUMN = 1.35  # inches of a picture's width
+NAME_SIZE = 7.5  # points, of the domain beside a row
 MOST_PANELS = 3  # domains whose classes get a panel of their own; of more, the unseen ones are averaged
 NO_PIXELS = "no run was scored on labels of pixels, or none kept its answers"
 UNSURE = "uncertain-sdg"  # whose uncertainty is shown, if it is there
@@ -59,15 +60,27 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         for each, pixels in zip(axes, pictures, strict=True):
             each.imshow(pixels, cmap="gray", vmin=0, vmax=255, interpolation="none")
             without_axes(each)
-        axes[0].set_ylabel(wrapped(domain, 16, lines=2))
+        axes[0].set_ylabel(_beside(domain, picture), fontsize=NAME_SIZE)
     return figure
+
+
+def _beside(domain: str, picture: Segmented) -> str:
+    """A domain's name in lines not longer than its row is high, which they are written along."""
+    letters = int(72 * _row_height(picture) // (0.62 * NAME_SIZE))
+    return wrapped(domain, max(4, letters), hyphens=True)
+
+
+def _row_height(picture: Segmented) -> float:
+    """Inches."""
+    height, width, _ = picture.image.shape
+    return float(COLUMN * height / width + 0.06)
 
 
 def _grid(
     rows: Sequence[tuple[str, Segmented]], names: Sequence[str], handles: Sequence[Patch]
 ) -> tuple[Figure, list[list[Axes]]]:
     width = max(WIDTH, COLUMN * len(names))
-    height = COLUMN * rows[0][1].image.shape[0] / rows[0][1].image.shape[1] + 0.06
+    height = _row_height(rows[0][1])
     columns = max(1, int(width // 1.15))
     legend = 0.1 + 0.18 * -(-len(handles) // columns)
     figure = Figure(figsize=(width, height * len(rows) + legend + 0.45), layout="constrained")

@@ -107,13 +107,13 @@ def without_axes(axes: Axes) -> None:
         spine.set_visible(False)
 
 
-def wrapped(text: str, width: int = 30, lines: int = 3) -> str:
+def wrapped(text: str, width: int = 30, lines: int = 3, hyphens: bool = False) -> str:
     """A text in lines of so many letters; by default a title not wider than half the figure.
 
-    >>> wrapped("uncertain-sdg, uncertainty=false")
-    'uncertain-sdg,\\nuncertainty=false'
+    >>> wrapped("uncertain-sdg, uncertainty=false"), wrapped("new-york-dawn", 10, hyphens=True)
+    ('uncertain-sdg,\\nuncertainty=false', 'new-york-\\ndawn')
     """
-    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False, max_lines=lines, placeholder="…"))
+    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=hyphens, max_lines=lines, placeholder="…"))
 
 
 def shortened(text: str, most: int = LONGEST_NAME) -> str:
@@ -140,6 +140,15 @@ def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) 
     columns = legend_columns(labels)
     labels = [shortened(label, 60) for label in labels]
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.2, handlelength=2.4)
+
+
+@styled
+def remark_below(figure: Figure, text: str) -> None:
+    """A line below all panels, and the room for it."""
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.16)
+    label = figure.get_supxlabel()
+    figure.supxlabel(f"{label}\n{text}" if label else text, fontsize=9)
 
 
 def percent(value: float, _place: float = 0) -> str:

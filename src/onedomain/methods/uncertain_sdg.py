@@ -30,7 +30,8 @@ LABEL_DRAWS = 10  # mixed labels of each image of a snapshot
 class UncertainSDGSettings(Settings):
     """α weighs a mean over features, as in SDG."""
 
-    steps: int = Field(6_000, ge=1, le=10**9, description="training steps (released code: 6,000)")
+    steps: int = Field(3_000, ge=1, le=10**9, description="training steps (released code: 6,000)")
+    learning_rate: float = Field(5e-4, gt=0, description="rate of the optimiser (released code: 1e-4)")
     domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain a step (released code: 10)")
     alpha: float = Field(1.0, ge=0, description="α, weight of L_const while φ climbs")
     perturbed_weight: float = Field(

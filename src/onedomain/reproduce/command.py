@@ -19,7 +19,7 @@ from onedomain.reproduce.estimate import estimate
 from onedomain.reproduce.formats import as_json, write_files
 from onedomain.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
 from onedomain.reproduce.result import Failure, Result, tabulate
-from onedomain.reproduce.show import plan_as_json, show_plan, show_result
+from onedomain.reproduce.show import figures_command, plan_as_json, show_plan, show_result
 from onedomain.sweep import Ended, Grid, Job, cores, run_jobs, sole_use
 from onedomain.terminal.board import board
 from onedomain.terminal.tables import say
@@ -92,7 +92,9 @@ def reproduce(request: Request, json: bool) -> None:
     with sole_use(request.folder) as keep_open:
         grid = run_grid(request, request.plan(benches), benches, keep_open)
         runs = request.plan(benches)
-        records = collect(runs)
+        failed = [each.name for each in grid.failed]
+        partly = [run.name for run in runs if run.state == "to score" and run.name not in failed]
+        records = collect([run for run in runs if run.state == "done" or run.name in partly], benches)
         result = tabulate(
             request.table,
             request.scale,
@@ -104,10 +106,14 @@ def reproduce(request: Request, json: bool) -> None:
         print_result(result, json)
         write_atomically(request.folder / RECORDS, to_json_lines(records))
         keep(result, request.folder)
-    if grid.failed:
-        names = ", ".join(each.name for each in grid.failed)
-        where = request.folder / "logs"
-        raise OnedomainError(f"{len(grid.failed)} of {len(runs)} runs failed: {names}; what they said is in {where}")
+    where = request.folder / "logs"
+    if partly:
+        say(f"not scored on every domain: {', '.join(partly)}; what they said is in {where}")
+    if failed:
+        names = ", ".join(failed)
+        raise OnedomainError(f"{len(failed)} of {len(runs)} runs failed: {names}; what they said is in {where}")
+    if not json and not request.table.few_shot:
+        say(f"Figures: {figures_command(request.table, request.folder, runs)}")
 
 
 def load_data(request: Request) -> dict[str, Bench]:
@@ -154,13 +160,19 @@ def run_grid(
     return Grid(ended, stopped=False)
 
 
-def collect(runs: Sequence[PlannedRun]) -> list[dict[str, Any]]:
-    """All records of the finished runs on their benchmarks, and what each run was made with."""
+def collect(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> list[dict[str, Any]]:
+    """All records of these runs on their benchmarks as these are now, and what each run was made with."""
     records = []
     for run in runs:
-        if run.state == "done" and run.records:
+        if run.records:
             made_with = run.records.manifest.environment.model_dump(include={"python", "torch", "numpy"})
-            rows = [row for row in run.records.results if row.get("benchmark") == run.benchmark.name]
+            scored = benches[run.benchmark.name].scored
+            rows = [
+                row
+                for row in run.records.results
+                if row.get("benchmark") == run.benchmark.name
+                and (row["domain"] not in scored or row["data"] == scored[row["domain"]].fingerprint)
+            ]
             info = run.records.manifest.adaptation
             told = {"environment": made_with} | ({"adaptation": info.in_short()} if info else {})
             records += [{**row, **told} for row in rows]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -58,6 +60,18 @@ def show_plan(table: Table, scale: Scale, runs: Sequence[PlannedRun], expected: 
     if expected.runs:
         waiting += f", {jobs} at a time: about {duration(expected.together(jobs))} (from {expected.basis})"
     console.print(waiting)
+
+
+def figures_command(table: Table, folder: Path, runs: Sequence[PlannedRun]) -> str:
+    """What draws the figures of the runs of the first seed; they are of one benchmark at a time."""
+    benchmark, *others = table.benchmarks
+    shown = [run.folder for run in runs if run.seed == 0 and run.benchmark.name == benchmark]
+    elsewhere = [place for place in shown if place.parent != folder]
+    inside = f"{shlex.quote(str(folder))}/{benchmark if others else ''}*-0"  # unquoted: the shell finds the folders
+    out = folder / "figures" / benchmark if others else folder / "figures"
+    given = [inside] * (len(elsewhere) < len(shown)) + [shlex.quote(str(place)) for place in elsewhere]
+    likewise = f"  (likewise for {', '.join(others)})" if others else ""
+    return f"onedomain figures {' '.join(given)} --out {shlex.quote(str(out))}{likewise}"
 
 
 def plan_as_json(

@@ -209,6 +209,7 @@ def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[
     rows = []
     for place, file in enumerate(files):
         label, probabilities = predictions.labels[place], predictions.probabilities[place]
+        mean = predictions.mean_probabilities[place]
         scores, flags = predictions.domain_score, predictions.out_of_domain
         rows.append(
             {
@@ -216,10 +217,12 @@ def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[
                 "label": predictions.classes[label],
                 "probability": float(probabilities[label]),
                 "uncertainty": float(predictions.uncertainty[place]),
+                "predictive_entropy": float(predictions.predictive_entropy[place]),
                 "mutual_information": float(predictions.mutual_information[place]),
                 "domain_score": None if scores is None else float(scores[place]),
                 "out_of_domain": None if flags is None else bool(flags[place]),
                 "probabilities": dict(zip(predictions.classes, map(float, probabilities), strict=True)),
+                "mean_probabilities": dict(zip(predictions.classes, map(float, mean), strict=True)),
             }
         )
     return rows
@@ -237,11 +240,13 @@ def say_if_not_held_out(run: Run) -> None:
 
 
 def show_predictions(files: Sequence[str], predictions: Predictions) -> None:
-    table = new_table("image", "label", "probability %", "entropy (nats)", "domain score", "out of domain")
+    entropies = "entropy (nats)", "mutual information"
+    table = new_table("image", "label", "probability %", *entropies, "domain score", "out of domain")
     for row in predictions_as_json(files, predictions):
         score = "–" if row["domain_score"] is None else f"{row['domain_score']:.2f}"
         flag = {None: "–", True: "yes", False: "no"}[row["out_of_domain"]]
-        table.add_row(row["file"], row["label"], percent(row["probability"]), f"{row['uncertainty']:.3f}", score, flag)
+        doubts = [f"{row[name]:.3f}" for name in ("uncertainty", "mutual_information")]
+        table.add_row(row["file"], row["label"], percent(row["probability"]), *doubts, score, flag)
     new_console().print(table)
 
 

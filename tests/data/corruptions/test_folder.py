@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from onedomain.data.corruptions import corrupt
+from onedomain.data.corruptions import corrupt, processes
 from onedomain.data.corruptions.folder import corrupt_folder, parse_severities
 from onedomain.errors import UserError
 
@@ -33,8 +34,9 @@ def run(
     kinds: tuple[str, ...] = ("contrast",),
     severities: tuple[int, ...] = (3,),
     constants: str | None = None,
+    overlays: Path = Path("none"),
 ) -> Counter[str]:
-    return corrupt_folder(pictures, kinds, severities, out, overlays=Path("none"), constants=constants, shown=False)
+    return corrupt_folder(pictures, kinds, severities, out, overlays=overlays, constants=constants, shown=False)
 
 
 def names(folder: Path) -> set[str]:
@@ -110,6 +112,20 @@ def test_mistakes_are_named(pictures: Path, tmp_path: Path) -> None:
     (pictures / "broken.png").write_bytes(b"broken")
     with pytest.raises(UserError, match=r"broken\.png: cannot be decoded"):
         run(pictures, tmp_path / "out")
+
+
+def test_what_is_broken_is_named_by_another_process_too(
+    pictures: Path, tmp_path: Path, overlays: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "cores", lambda: 2)
+    (pictures / "broken.png").write_bytes(b"broken")
+    with pytest.raises(UserError, match=r"broken\.png: cannot be decoded"):
+        run(pictures, tmp_path / "out")
+    (pictures / "broken.png").unlink()
+    shutil.copytree(overlays, tmp_path / "frost")
+    (tmp_path / "frost" / "frost3.png").write_bytes(b"broken")
+    with pytest.raises(UserError, match=r"frost3\.png: cannot be decoded"):
+        run(pictures, tmp_path / "frosted", ("frost",), overlays=tmp_path / "frost")
 
 
 def test_severities() -> None:
