@@ -77,11 +77,13 @@ def _for_pixels(values: int, size: int, every: int, wae_epochs: int, **common: A
     rounds = {**climb, "round_size": size, "round_every": every}
     domains = {**climb, "domain_size": size, "warm_up": every, "domain_every": every}
     v = {"auto_encoder": "segmentation", "wae_rate": 1e-4, "wae_epochs": wae_epochs}  # the rate is the paper's
+    slowly = {"learning_rate": 1e-4, **common}  # higher rates were found on digits alone
     own: dict[str, dict[str, Any]] = {
-        **{name: {} for name in ("erm", "jigen", "randconv", "pro-randconv", "meta-randconv", "moved-randconv")},
+        **{name: {} for name in ("erm", "jigen", "randconv", "pro-randconv", "meta-randconv")},
+        "moved-randconv": {"steps": 10_000, **slowly},
         **dict.fromkeys(("gud", "me-ada"), rounds),
         "sdg": {**domains, **v, "augmented_batch": 3 * -(-common["batch_size"] // 3)},  # of each domain as many
-        "uncertain-sdg": {"warm_up": every},
+        "uncertain-sdg": {"steps": 6_000, **slowly, "warm_up": every},
     }
     return {name: {**common, **settings} for name, settings in own.items()}
 
