@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import onedomain as od
-from onedomain.uncertainty import LEADING, Predictive, calibrate
+from onedomain.uncertainty import LEADING, Calibration, Predictive, calibrate
 from tests.conftest import TinyNet, make_tiny
 
 
@@ -124,6 +124,13 @@ def test_constant_statistics_do_not_break_it():
     calibration = calibrate([said(torch.ones(20, 3))], [said(torch.ones(5, 3))], True)
     assert calibration.score(said(torch.ones(2, 3))).tolist() == [0.0, 0.0]
     assert calibration.score(said(torch.zeros(1, 3))).item() > calibration.threshold
+
+
+def test_a_calibration_of_another_version_is_refused_unless_it_has_nothing_but_a_threshold():
+    state = {"threshold": 0.3, "images": 7, "held_out": True, "mean": None, "precision": None}
+    assert Calibration.from_state(state) == Calibration(0.3, 7, True)
+    with pytest.raises(od.UserError, match=r"calibration: of another version \(precision\)"):
+        Calibration.from_state({**state, "mean": torch.zeros(2), "precision": torch.eye(2)})
 
 
 def test_models_without_phi_are_scored_by_entropy():

@@ -205,7 +205,7 @@ def load(
     seconds = max((row.get("seconds", 0.0) for row in history), default=0.0)
     calibration = None
     if (path / CALIBRATION).exists():
-        calibration = Calibration(**load_checkpoint(path / CALIBRATION, where))
+        calibration = Calibration.from_state(load_checkpoint(path / CALIBRATION, where))
     return Run(configured, manifest, history, seconds, path, calibration)
 
 

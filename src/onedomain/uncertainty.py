@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from onedomain.errors import UserError
+
 LEVEL = 0.95  # share of held-out source images that count as in the domain
 ROUNDING = 1e-6  # the image that gave the threshold must not pass it by the last bits of its own score
 MOST_IMAGES = 2000  # of the source, and of its held-out part, that a calibration looks at
@@ -107,6 +109,14 @@ class Calibration:
 
     def state_dict(self) -> dict[str, Any]:
         return {field: getattr(self, field) for field in self.__dataclass_fields__}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Calibration:
+        """What `state_dict` gave. One with other statistics, of an earlier version, is refused: its scores differ."""
+        others = [name for name, value in state.items() if name not in cls.__dataclass_fields__ and value is not None]
+        if others:
+            raise UserError("calibration", f"of another version ({', '.join(others)})", "a run trained by this one")
+        return cls(**{name: state[name] for name in cls.__dataclass_fields__ if name in state})
 
 
 def domain_score(predictive: Predictive, mean: Tensor | None, axes: Tensor | None) -> Tensor:
