@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,8 +11,8 @@ from onedomain.equations import hard_labels, mixup, perturbed, smoothed_labels
 from onedomain.errors import UserError
 from onedomain.networks import build_network
 from onedomain.networks.hooks import added, can_expand, probe, watched
-from onedomain.networks.named import NamedNetwork
-from onedomain.perturb import Labels, Noise, Perturbation, make_domains
+from onedomain.networks.named import IMAGE, NamedNetwork
+from onedomain.perturb import SMOOTH_SIDES, Labels, Noise, Perturbation, make_domains, smooth_normal
 from tests.conftest import TinyNet
 
 
@@ -83,6 +84,8 @@ def test_the_digits_lenet_has_the_papers_number_of_parameters():
     phi = Perturbation(network, images(2, 3, 32))
     beside = sum(parameter.numel() for parameter in phi.parameters())
     assert network.parameter_count + beside == 5_268_109
+    with_images = Perturbation(replace(network, perturb=(IMAGE, *network.perturb)), images(2, 3, 32))
+    assert sum(parameter.numel() for parameter in with_images.parameters()) == beside + 168
 
 
 def test_noise_is_within_its_bounds_and_small_at_first():
@@ -114,6 +117,8 @@ def test_noise_is_within_its_bounds_and_small_at_first():
         (Residual, ("stem",), True),
         (Residual, ("branch",), False),
         (TinyNet, ("conv",), True),
+        (Chain, (IMAGE, "first"), True),
+        (Residual, (IMAGE, "branch"), True),
     ],
 )
 def test_one_pass_for_all_draws_and_kinds_against_one_pass_for_each(module, layers, multiplies):
@@ -130,6 +135,9 @@ def test_one_pass_for_all_draws_and_kinds_against_one_pass_for_each(module, laye
         together = network(images() if multiplies else images().repeat(6, 1, 1, 1)).view(3, 2, 4, -1)
     for kind in range(3):
         for k in range(2):
+            given = images()
+            if layers[0] == IMAGE:
+                given = mixup(given, perturbed(given, e[0][k]), mix[kind, k])
             hooks = [
                 network.module.get_submodule(name).register_forward_hook(
                     lambda _layer, _inputs, h, place=place, kind=kind, k=k: mixup(
@@ -137,9 +145,10 @@ def test_one_pass_for_all_draws_and_kinds_against_one_pass_for_each(module, laye
                     )
                 )
                 for place, name in enumerate(layers)
+                if name != IMAGE
             ]
             with torch.no_grad():
-                alone = network(images())
+                alone = network(given)
             for hook in hooks:
                 hook.remove()
             assert torch.allclose(together[kind, k], alone, atol=1e-5)
@@ -209,14 +218,46 @@ def test_gradients_of_the_noise_against_finite_differences():
             assert gradient[place].item() == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-5, abs=1e-6)
 
 
+def test_smooth_noise_is_standard_normal_at_every_place_and_alike_at_near_ones():
+    torch.manual_seed(0)
+    drawn = smooth_normal(2, torch.zeros(4_000, 1, 12, 20))
+    assert drawn.shape == (2, 4_000, 1, 12, 20)
+    fields = drawn.flatten(0, 2)
+    assert fields.mean(0).abs().max() < 0.06
+    assert (fields.var(0) - 1).abs().max() < 0.1
+    beside = (fields[:, 5, 9] * fields[:, 5, 10]).mean().item()
+    apart = (fields[:, 0, 0] * fields[:, 11, 19]).mean().item()
+    assert beside > 0.6
+    assert abs(apart) < 0.06
+
+
+def test_smooth_noise_is_linear_between_its_few_values(monkeypatch):
+    monkeypatch.setattr("onedomain.perturb.SMOOTH_SIDES", (2,))
+    torch.manual_seed(0)
+    field = smooth_normal(1, torch.zeros(1, 1, 8, 8))[0, 0, 0].double()
+    weights = torch.tensor([1.0, 1.0, 0.875, 0.625, 0.375, 0.125, 0.0, 0.0], dtype=torch.float64)
+    # By hand: the first and last quarter are the two values themselves, in between their shares, brought to length 1.
+    share = torch.stack([weights, 1 - weights], 1)
+    share = share / share.norm(dim=1, keepdim=True)
+    corners = field[[0, 0, 7, 7], [0, 7, 0, 7]].view(2, 2)
+    assert torch.allclose(field, share @ corners @ share.T, atol=1e-5)
+
+
+def test_smooth_noise_of_the_same_generator_is_the_same_and_channels_differ():
+    one, same = (smooth_normal(3, torch.zeros(1, 3, 8, 8), torch.Generator().manual_seed(5)) for _ in range(2))
+    assert torch.equal(one, same)
+    assert not torch.allclose(one[:, :, 0], one[:, :, 1])
+    assert len(SMOOTH_SIDES) > 1
+
+
 @pytest.mark.parametrize("shape", [(3, 2, 4, 4), (3, 5)])
 @pytest.mark.parametrize("multiplied", [True, False])
-def test_backward_written_by_hand_against_finite_differences(shape, multiplied):
+@pytest.mark.parametrize("place", ["0", IMAGE])
+def test_backward_written_by_hand_against_finite_differences(shape, multiplied, place):
     """Draws of noise and what layers add of it: μ, σ, h and share, maps and vectors, two kinds of two draws."""
     kinds, draws = 2, 2
     torch.manual_seed(0)
-    layer = nn.Identity()
-    network = named(nn.Sequential(layer), "0")
+    network = named(nn.Sequential(nn.Identity()), place)
     samples = shape[0]
     h = torch.randn(samples if multiplied else kinds * draws * samples, *shape[1:], dtype=torch.float64)
     mu, sigma = torch.randn(shape, dtype=torch.float64), torch.rand(shape, dtype=torch.float64)
@@ -225,7 +266,8 @@ def test_backward_written_by_hand_against_finite_differences(shape, multiplied):
 
     def perturb(h, mu, sigma, share):
         torch.manual_seed(1)
-        with added(network, Noise([mu], [sigma], ones, ones, ones).draw(draws), share):
+        smooth = place == IMAGE and len(shape) == 4
+        with added(network, Noise([mu], [sigma], ones, ones, ones, smooth).draw(draws), share):
             return network.module(h).square()
 
     assert torch.autograd.gradcheck(perturb, [each.requires_grad_() for each in (h, mu, sigma, share)])

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onedomain.cifar_settings import FULL, LITE
+from onedomain.cifar_settings import FULL, LAYERS_ALONE, LITE
 from onedomain.data import camvid, cifar, cifar_c, digits, digits_lite, shifted, synthia
 from onedomain.errors import UserError, unknown
 
@@ -83,7 +83,7 @@ def _for_pixels(values: int, size: int, every: int, wae_epochs: int, **common: A
         "moved-randconv": {"steps": 10_000, **slowly},
         **dict.fromkeys(("gud", "me-ada"), rounds),
         "sdg": {**domains, **v, "augmented_batch": 3 * -(-common["batch_size"] // 3)},  # of each domain as many
-        "uncertain-sdg": {"steps": 6_000, **slowly, "warm_up": every},
+        "uncertain-sdg": {**LAYERS_ALONE, "schedule": "constant", "steps": 6_000, **slowly, "warm_up": every},
     }
     return {name: {**common, **settings} for name, settings in own.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,12 @@ from onedomain.equations import hard_labels, mixup, smoothed_labels
 from onedomain.errors import UserError
 from onedomain.networks import NamedNetwork
 from onedomain.networks.hooks import added, probe, watched
+from onedomain.networks.named import IMAGE
 
 MU_BOUND = 2.0  # released code: μ within ±2, σ up to 1
 BETA_RANGE = (0.5, 2.0)  # released code: of a and b
 START_MU, START_LOG_VARIANCE = -2.0, -4.0  # before the bounds: training starts from little noise
+SMOOTH_SIDES = (2, 4, 8, 16)  # independent values along a side of the image's noise
 LARGEST_MAP = 28  # of the side of (μ, σ) that φm reads; the first layer of the Digits LeNet has 28×28
 
 
@@ -35,6 +37,7 @@ class Noise:
     a: Tensor
     b: Tensor
     tau: Tensor
+    image: bool = False  # whether the first of the layers is the image itself, whose noise is smooth
 
     @property
     def statistics(self) -> Tensor:
@@ -44,12 +47,18 @@ class Noise:
 
     def draw(self, count: int) -> list[Tensor]:
         """Softplus(e), e ~ N(μ, σ), for every layer, drawn `count` times: (count, N, …), with gradients to φ."""
-        return self._with([_normal(count, mu) for mu in self.mu])
+        smooth = [self.image and place == 0 for place in range(len(self.mu))]
+        drawn = zip(self.mu, smooth, strict=True)
+        return self._with([smooth_normal(count, mu) if smoothly else _normal(count, mu) for mu, smoothly in drawn])
 
     def draw_alike(self, count: int, seed: int) -> list[Tensor]:
         """The same, with one standard normal draw for all samples: what is drawn for one does not depend on others."""
         generator = torch.Generator().manual_seed(seed)
-        return self._with([torch.randn(count, 1, *mu.shape[1:], generator=generator).to(mu) for mu in self.mu])
+        layers = self.mu[1:] if self.image else self.mu
+        standard = [torch.randn(count, 1, *mu.shape[1:], generator=generator).to(mu) for mu in layers]
+        if self.image:
+            standard.insert(0, smooth_normal(count, self.mu[0][:1], generator))
+        return self._with(standard)
 
     def _with(self, standard: list[Tensor]) -> list[Tensor]:
         drawn = zip(self.mu, self.sigma, standard, strict=True)
@@ -85,6 +94,10 @@ class Made:
             return tensor.detach().requires_grad_(tensor.requires_grad)
 
         return Made([leaf(offset) for offset in self.offsets], leaf(self.share), leaf(self.labels), self.weights)
+
+    def weighed(self, values: Tensor) -> Tensor:
+        """(kinds, K, N) → (K,): the mean over the samples of each domain, the kinds by their weights."""
+        return (self.weights[:, None] * values.mean(2)).sum(0)
 
     @property
     def smoothness(self) -> Tensor:
@@ -154,22 +167,24 @@ class _Softplus(torch.autograd.Function):
 
 
 class Perturbation(nn.Module):
-    """φp and φm for the layers that `network.perturb` names.
+    """φp and φm for the layers that `network.perturb` names, the image among them or not.
 
     Per layer, a twin of it that gives μ and another that gives log σ², both from the layer's input; a layer that is
     neither convolution nor linear gets a 3×3 convolution or a linear map instead. φm is one linear map from the first
-    layer's (μ, σ) to a, b and τ; maps with a side above 28 are averaged down to it, so that φm does not grow with the
-    image. For the Digits LeNet these are 720,643 parameters.
+    layer's (μ, σ), not the image's, to a, b and τ; maps with a side above 28 are averaged down to it, so that φm does
+    not grow with the image. For the Digits LeNet these are 720,643 parameters, and 168 more with its images.
     """
 
     def __init__(self, network: NamedNetwork, images: Tensor) -> None:
         super().__init__()
         seen = probe(network, images)
-        modules = [network.module.get_submodule(name) for name in network.perturb]
+        self.image = network.perturb[0] == IMAGE
+        self.read = int(self.image)  # the place of the first layer, which φm reads
+        modules = [None if name == IMAGE else network.module.get_submodule(name) for name in network.perturb]
         shapes = list(zip(modules, seen.inputs, seen.outputs, strict=True))
         self.mu = nn.ModuleList([_twin(*shape, start=START_MU) for shape in shapes])
         self.log_variance = nn.ModuleList([_twin(*shape, start=START_LOG_VARIANCE) for shape in shapes])
-        self.mixer = nn.Linear(2 * _readable(seen.outputs[0]).shape[1], 3)
+        self.mixer = nn.Linear(2 * _readable(seen.outputs[self.read]).shape[1], 3)
         self.to(images.device)
 
     def forward(self, inputs: Sequence[Tensor]) -> Noise:
@@ -178,10 +193,10 @@ class Perturbation(nn.Module):
         mu = [MU_BOUND * torch.tanh(twin(x) / MU_BOUND) for twin, x in zip(self.mu, inputs, strict=True)]
         # log σ² is bounded by 0 from above, as −softplus(−s); the root of a sigmoid would have no gradient far below 0.
         sigma = [torch.exp(-0.5 * F.softplus(-twin(x))) for twin, x in zip(self.log_variance, inputs, strict=True)]
-        raw = torch.sigmoid(self.mixer(torch.cat([_readable(mu[0]), _readable(sigma[0])], 1)))
+        raw = torch.sigmoid(self.mixer(torch.cat([_readable(mu[self.read]), _readable(sigma[self.read])], 1)))
         low, high = BETA_RANGE
         a, b, tau = (low + (high - low) * raw[:, 0], low + (high - low) * raw[:, 1], raw[:, 2])
-        return Noise(mu, sigma, a, b, tau)
+        return Noise(mu, sigma, a, b, tau, self.image)
 
 
 @torch.no_grad()
@@ -202,18 +217,24 @@ def effect_of(noise: Noise, network: NamedNetwork, images: Tensor, pictured: int
     return effect
 
 
-def by_fan_in(module: nn.Module, rate: float) -> list[dict[str, Any]]:
-    """Rates that change a layer's output by about as much, whatever the number of its inputs.
+def by_fan_in(phi: Perturbation, image_rate: float, rate: float) -> list[dict[str, Any]]:
+    """Rates that change a twin's output by about as much, whatever the number of its inputs.
 
-    Adam moves every weight alike: the map of φm, with 100,352 inputs, would be at its bounds after a few steps.
+    Adam moves every weight alike: the map of φm, with 100,352 inputs, would be at its bounds after a few steps. The
+    twins of the image have a rate of their own.
     """
+    of_image = {id(p) for twins in (phi.mu, phi.log_variance) for p in twins[0].parameters() if phi.image}
     return [
-        {"params": [parameter], "lr": rate / (parameter[0].numel() if parameter.dim() > 1 else 1)}
-        for parameter in module.parameters()
+        {
+            "params": [parameter],
+            "lr": (image_rate if id(parameter) in of_image else rate)
+            / (parameter[0].numel() if parameter.dim() > 1 else 1),
+        }
+        for parameter in phi.parameters()
     ]
 
 
-def _twin(layer: nn.Module, before: Tensor, after: Tensor, start: float) -> nn.Module:
+def _twin(layer: nn.Module | None, before: Tensor, after: Tensor, start: float) -> nn.Module:
     """A map with the layer's shape, small at first and around `start`."""
     twin: nn.Conv2d | nn.Linear | nn.Sequential
     if isinstance(layer, nn.Conv2d):
@@ -245,6 +266,31 @@ def _normal(count: int, like: Tensor) -> Tensor:
         n, c, h, w = like.shape
         return torch.randn(count, n, h, w, c, device=like.device, dtype=like.dtype).permute(0, 1, 4, 2, 3)
     return torch.randn(count, *like.shape, device=like.device, dtype=like.dtype)
+
+
+def smooth_normal(count: int, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Standard normal at every place of an image, and alike at places near each other: (count, *like.shape).
+
+    Each image draws how smooth: between 2 and 16 independent values along a side, linear in between. White noise is
+    what the first convolution averages away; other cameras and places differ in what is larger than a few pixels.
+    """
+    samples, channels, *size = like.shape
+    drawn = torch.zeros(count * samples, channels, *size)
+    which = torch.randint(len(SMOOTH_SIDES), (count * samples,), generator=generator)
+    for place, side in enumerate(SMOOTH_SIDES):
+        rows, columns = (_between(min(side, along), along) for along in size)
+        chosen = which == place
+        coarse = torch.randn(int(chosen.sum()), channels, rows.shape[1], columns.shape[1], generator=generator)
+        drawn[chosen] = rows @ coarse @ columns.T
+    return drawn.view(count, samples, channels, *size).to(like)
+
+
+@cache
+def _between(few: int, many: int) -> Tensor:
+    """(many, few): linear interpolation of `few` values, such that independent ones of variance 1 keep it."""
+    weights = F.interpolate(torch.eye(few)[None], size=many, mode="linear")[0].T
+    normalised: Tensor = weights / weights.norm(dim=1, keepdim=True)
+    return normalised
 
 
 def _readable(parameter: Tensor) -> Tensor:

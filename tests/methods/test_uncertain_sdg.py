@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -19,7 +21,7 @@ def slow_objectives(method, batch, rate):
     """Algorithm 2 in its textbook form: one pass for each domain and kind, one graph for everything."""
     module, settings = method.network.module, method.settings
     theta = dict(module.named_parameters())
-    with watched(method.network) as seen:
+    with watched(method.noisy) as seen:
         source = task_loss(module(batch.images), batch.labels).mean()
     z = seen.z.detach()
     torch.manual_seed(1)
@@ -30,19 +32,22 @@ def slow_objectives(method, batch, rate):
     for kind, weight in enumerate(made.weights):
         for k in range(settings.domains):
             offsets = [offset[k : k + 1] for offset in made.offsets]
-            with added(method.network, offsets, made.share[kind, k].view(1, 1, -1)), watched(method.network) as seen:
+            with added(method.noisy, offsets, made.share[kind, k].view(1, 1, -1)), watched(method.noisy) as seen:
                 logits = torch.func.functional_call(module, theta_hat, (batch.images,))
-            loss = weight * -(made.labels[kind, k] * logits.log_softmax(1)).sum(1).mean()
-            total = total + loss
-            climbed = climbed + loss - settings.alpha * weight * (seen.z - z).square().mean(1).mean()
+            losses = -(made.labels[kind, k] * logits.log_softmax(1)).sum(1)
+            total = total + weight * losses.mean()
+            top = settings.ceiling * math.log(3) or math.inf
+            climbed = climbed + weight * sum(loss if loss < top else 2 * top - loss for loss in losses) / len(losses)
+            climbed = climbed - settings.alpha * weight * (seen.z - z).square().mean(1).mean()
     return total, climbed
 
 
 @pytest.mark.parametrize("domains", [1, 3])
 @pytest.mark.parametrize("weights", [(1.0, 0.5), (0.0, 1.0), (1.0, 0.0)])
-def test_a_step_follows_the_gradients_of_the_textbook_and_of_differences(tiny, domains, weights, monkeypatch):
+@pytest.mark.parametrize("ours", [{}, {"image": True, "ceiling": 1.0}])
+def test_a_step_follows_the_gradients_of_the_textbook_and_of_differences(tiny, domains, weights, ours, monkeypatch):
     monkeypatch.setattr(torch, "get_default_dtype", lambda: torch.float64)  # labels in the precision of the test
-    settings = {"perturbed_weight": weights[0], "mixup_weight": weights[1], "domains": domains}
+    settings = {"perturbed_weight": weights[0], "mixup_weight": weights[1], "domains": domains, **ours}
     method = begun(SmoothNet(), tiny, double=True, inner_rate=0.5, **settings)
     module = method.network.module
     batch = tiny.batch(range(12))
@@ -50,7 +55,7 @@ def test_a_step_follows_the_gradients_of_the_textbook_and_of_differences(tiny, d
     total, climbed = slow_objectives(method, batch, 0.5)
     by_theta = torch.autograd.grad(total, list(module.parameters()), retain_graph=True)
     by_phi = torch.autograd.grad(climbed, list(method.phi.parameters()), allow_unused=True, materialize_grads=True)
-    weight = method.phi.mu[0].weight
+    weight = next(method.phi.mu[0].parameters())
     sides = []
     for shift in (1e-5, -1e-5):
         with torch.no_grad():
@@ -73,6 +78,28 @@ def test_a_step_follows_the_gradients_of_the_textbook_and_of_differences(tiny, d
     assert reaches_mixer == (weights[1] > 0)
 
 
+def test_above_the_ceiling_a_sample_is_made_easier_instead_of_harder(tiny):
+    """Two samples, one beyond the ceiling: its loss counts as much below it as it lies above."""
+    method = begun(SmoothNet(), tiny, ceiling=0.5, alpha=2.0, mixup_weight=0.0)
+    made = method._make(tiny.batch([0, 1]), method._noise([torch.rand(2, 1, 8, 8), torch.rand(2, 144)]))
+    losses = torch.tensor([[[0.5, 0.6]]])  # half of ln 3 is 0.549
+    distances = torch.tensor([[[0.01, 0.03]]])
+    mirrored = math.log(3) - 0.6
+    assert method._climbed(made, losses, distances).item() == pytest.approx((0.5 + mirrored) / 2 - 2 * 0.04 / 2)
+
+
+def test_noise_of_the_image_is_a_layer_more_that_phi_learns(tiny):
+    """With it φ has a twin more, φm reads the same layer as without it, and the adversary moves the image's noise."""
+    plain, method = (begun(SmoothNet(), tiny, image=image) for image in (False, True))
+    assert method.phi.mixer.weight.shape == plain.phi.mixer.weight.shape
+    beside = method.training_parameters - plain.training_parameters
+    assert beside == 2 * (1 * 1 * 3 * 3 + 1)  # 3×3 convolutions from one channel to one, for μ and log σ²
+    before = [parameter.detach().clone() for parameter in method.phi.mu[0].parameters()]
+    method.step(tiny.batch(range(12)))
+    moved = zip(before, method.phi.mu[0].parameters(), strict=True)
+    assert all((new - old).abs().min() > 0 for old, new in moved)
+
+
 def test_with_theta_fixed_the_adversary_makes_the_domains_harder(tiny):
     torch.manual_seed(0)
     method = begun(SmoothNet(), tiny, adversary="burst", burst_updates=20, alpha=0.0, adversary_rate=0.5)
@@ -85,12 +112,12 @@ def test_with_theta_fixed_the_adversary_makes_the_domains_harder(tiny):
 
     def hardness():
         model = Model(module, {}, {})
-        with torch.no_grad(), watched(method.network) as seen:
+        with torch.no_grad(), watched(method.noisy) as seen:
             model(batch.images)
         torch.manual_seed(2)
         with torch.no_grad():
-            losses, _ = method._meta_test(model, batch, method._make(batch, method._noise(seen.inputs)), seen.z)
-        return losses.sum().item()
+            made = method._make(batch, method._noise(seen.inputs))
+            return made.weighed(method._meta_test(model, batch, made, seen.z)[0]).sum().item()
 
     easy = hardness()
     method._climb_alone(batch)
@@ -105,11 +132,12 @@ def test_the_constraint_holds_the_adversary_back(tiny):
         method = begun(SmoothNet(), tiny, adversary="burst", burst_updates=30, alpha=alpha, adversary_rate=0.5)
         batch = tiny.batch(range(60))
         method._climb_alone(batch)
-        with torch.no_grad(), watched(method.network) as seen:
+        with torch.no_grad(), watched(method.noisy) as seen:
             method.network(batch.images)
         torch.manual_seed(2)
         made = method._make(batch, method._noise(seen.inputs))
-        carried[alpha] = method._meta_test(Model(method.network.module, {}, {}), batch, made, seen.z)[1].item()
+        distances = method._meta_test(Model(method.network.module, {}, {}), batch, made, seen.z)[1]
+        carried[alpha] = made.weighed(distances).item()
     assert carried[20.0] < 0.5 * carried[0.0]
 
 

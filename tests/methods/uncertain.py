@@ -17,6 +17,12 @@ QUICK = {
     "burst_updates": 3,
     "perturbed_weight": 1.0,
     "mixup_weight": 0.01,
+    # As in the paper: layers alone, no ceiling.
+    "image": False,
+    "ceiling": 0.0,
+    "alpha": 1.0,
+    "adversary_rate": 0.1,
+    "schedule": "constant",
 }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 
 from onedomain.arrays import as_bytes, as_vectors
 from onedomain.data.domain import Batch, Domain
@@ -17,6 +20,7 @@ from onedomain.memory import images_at_once
 from onedomain.meta import MetaGradient, Model, batch_losses, in_layout_of, meta_gradient
 from onedomain.methods.base import Method, Part
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
+from onedomain.networks.named import IMAGE
 from onedomain.perturb import Labels, Made, Noise, Perturbation, by_fan_in, effect_of, make_domains, mixed_labels
 from onedomain.settings import Settings
 from onedomain.uncertainty import Predictive
@@ -30,10 +34,18 @@ LABEL_DRAWS = 10  # mixed labels of each image of a snapshot
 class UncertainSDGSettings(Settings):
     """α weighs a mean over features, as in SDG."""
 
-    steps: int = Field(3_000, ge=1, le=10**9, description="training steps (released code: 6,000)")
-    learning_rate: float = Field(5e-4, gt=0, description="rate of the optimiser (released code: 1e-4)")
+    steps: int = Field(1_500, ge=1, le=10**9, description="training steps (released code: 6,000)")
+    learning_rate: float = Field(1e-3, gt=0, description="rate of the optimiser at the start (released code: 1e-4)")
+    schedule: Literal["constant", "cosine"] = Field(
+        "cosine", description="of the rate over the run: as it is (released code), or falling to 0 along half a cosine"
+    )
     domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain a step (released code: 10)")
-    alpha: float = Field(1.0, ge=0, description="α, weight of L_const while φ climbs")
+    alpha: float = Field(0.1, ge=0, description="α, weight of L_const while φ climbs (released code: 1)")
+    ceiling: float = Field(
+        0.4,
+        ge=0,
+        description="φ brings a sample's loss to so many times that of chance, and no higher; 0: no ceiling (paper)",
+    )
     perturbed_weight: float = Field(
         1.0,
         ge=0,
@@ -42,13 +54,19 @@ class UncertainSDGSettings(Settings):
     mixup_weight: float = Field(
         0.01, ge=0, description="weight of the loss on mixed features and labels, Eq. 11 (released code: 0.01)"
     )
+    image: bool = Field(
+        True, description="perturb the image as well, by smooth noise, as if it were a layer (paper: layers alone)"
+    )
     adversary: Literal["throughout", "burst", "alternate", "none"] = Field(
         "throughout",
         description="when φ climbs L_task − α·L_const; in the other steps it is trained along with θ; none: ablation",
     )
     adversary_rate: float = Field(
-        0.1, gt=0, description="Adam's rate of φ's ascent, by fan-in for weights (released code: plain gradient, 1)"
+        0.001,
+        gt=0,
+        description="Adam's rate of φ's ascent for the layers, by fan-in for weights (released: plain gradient, 1)",
     )
+    image_rate: float = Field(0.1, gt=0, description="the same for the noise of the image")
     burst_steps: int = Field(20, ge=1, description="steps of a burst, after the warm-up (released code: 20)")
     burst_updates: int = Field(30, ge=1, description="ascent updates in each step of a burst (released code: 30)")
     uncertainty: bool = Field(True, description="learned (μ, σ) and mixing; false is the ablation: e ~ N(0, I)")
@@ -82,11 +100,13 @@ class UncertainSDG(Method):
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Peng, CVPR 2021"
     cost = 8.1
 
-    def build(self, images: torch.Tensor) -> None:
+    def build(self, images: Tensor) -> None:
         super().build(images)
-        self.auxiliary = self.phi = Perturbation(self.network, images)
-        self.expand = can_expand(self.network, images)
-        require_reached_embedding(self.network, images)
+        named = self.network.perturb
+        self.noisy = replace(self.network, perturb=(IMAGE, *named) if self.settings.image else named)
+        self.auxiliary = self.phi = Perturbation(self.noisy, images)
+        self.expand = can_expand(self.noisy, images)
+        require_reached_embedding(self.noisy, images)
 
     def begin(self, source: Domain) -> None:
         self.source = source
@@ -94,13 +114,14 @@ class UncertainSDG(Method):
         self.optimiser = self.optimiser_for(self.network.module)
         self.phi_optimiser = self.optimiser_for(self.phi)
         # Plain ascent stands still as soon as θ fits, when the gradient is small; Adam's steps keep their size.
-        self.climber = torch.optim.Adam(by_fan_in(self.phi, self.settings.adversary_rate), fused=True, maximize=True)
+        rates = self.settings.image_rate, self.settings.adversary_rate
+        self.climber = torch.optim.Adam(by_fan_in(self.phi, *rates), fused=True, maximize=True)
 
     def prepare(self, step: int) -> Iterator[Part]:
         self.at = step
         yield from ()
 
-    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def step(self, batch: Batch) -> dict[str, Tensor]:
         """Algorithm 2: meta-train on S, meta-test on K perturbed and mixed domains, meta-update of θ and φ."""
         module = self.network.module
         if self.at < self.settings.warm_up:
@@ -120,7 +141,7 @@ class UncertainSDG(Method):
             rate=self.settings.inner_rate,
             inner_steps=self.settings.inner_steps,
             second_order=self.settings.second_order,
-            also=domains.leaves,
+            also={} if self._climbs else domains.leaves,
         )
         meta.assign(module)
         self.optimiser.step()
@@ -132,7 +153,7 @@ class UncertainSDG(Method):
         return {**logged, **domains.strength()}
 
     @torch.no_grad()
-    def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
+    def predictive(self, images: Tensor, draws: int | None = None) -> Predictive:
         """One plain pass gives the prediction and (μ, σ); the draws share what lies before the noise, in one batch.
 
         What is said of an image does not depend on the others: all have the same standard normal draws.
@@ -143,8 +164,8 @@ class UncertainSDG(Method):
         size = images_at_once(height, width, LARGEST_PASS) // max(1, count)
         return Predictive.joined([self._predictive(part, count) for part in torch.split(images, max(1, size))])
 
-    def _predictive(self, images: torch.Tensor, count: int) -> Predictive:
-        with watched(self.network) as seen:
+    def _predictive(self, images: Tensor, count: int) -> Predictive:
+        with watched(self.noisy) as seen:
             plain = self.network(images).double().softmax(1)
         noise = self._noise(seen.inputs)
         # Without learned uncertainty (μ, σ) are the same for all images, and say nothing of them.
@@ -153,7 +174,7 @@ class UncertainSDG(Method):
             return Predictive(plain[None], statistics, seen.z)
         share = torch.ones(1, count, len(images), device=images.device)
         given = images if self.expand else images.repeat(count, 1, 1, 1)
-        with added(self.network, noise.draw_alike(count, self.seed), share):
+        with added(self.noisy, noise.draw_alike(count, self.seed), share):
             sampled = self.network(given).double().softmax(1)
         return Predictive(sampled.view(count, len(images), *sampled.shape[1:]), statistics, seen.z, plain)
 
@@ -168,14 +189,14 @@ class UncertainSDG(Method):
         count.
         """
         self.network.module.eval()
-        with watched(self.network) as seen:
+        with watched(self.noisy) as seen:
             self.network(batch.images)
         noise = self._noise(seen.inputs)
         taken = {
             "labels": batch.labels.cpu().numpy() if not self.source.dense else np.zeros(0, np.int64),
             "images": as_bytes(batch.images[:PICTURED], self.source.value_range),
             "embedding": as_vectors(seen.z),
-            **effect_of(noise, self.network, batch.images, PICTURED),
+            **effect_of(noise, self.noisy, batch.images, PICTURED),
         }
         if self.settings.mixup_weight > 0:
             drawn = noise.draw_mix(LABEL_DRAWS)
@@ -214,30 +235,29 @@ class UncertainSDG(Method):
             return (self.at - self.settings.warm_up) % 2 == 0
         return self.settings.adversary == "throughout"
 
-    def _source_loss(self, model: Model, batch: Batch) -> torch.Tensor:
+    def _source_loss(self, model: Model, batch: Batch) -> Tensor:
         return batch_losses(model, [batch], loss=partial(task_loss, void=self.source.void))
 
-    def _noise(self, inputs: list[torch.Tensor]) -> Noise:
+    def _noise(self, inputs: list[Tensor]) -> Noise:
         noise: Noise = self.phi(inputs)
         if self.settings.uncertainty:
             return noise
         ones = torch.ones_like(noise.tau)
         mu = [torch.zeros_like(each) for each in noise.mu]
-        return Noise(mu, [torch.ones_like(each) for each in mu], ones, ones, 0.5 * ones)
+        return Noise(mu, [torch.ones_like(each) for each in mu], ones, ones, 0.5 * ones, noise.image)
 
     def _climb_alone(self, batch: Batch) -> None:
         """A burst: φ climbs L_task − α·L_const on this batch many times, θ and its statistics stay as they are."""
         module = self.network.module
         spare = {name: buffer.clone() for name, buffer in module.named_buffers()}
         model = Model(module, {name: p.detach() for name, p in module.named_parameters()}, spare)
-        with torch.no_grad(), watched(self.network) as seen:
+        with torch.no_grad(), watched(self.noisy) as seen:
             model(batch.images)
         for _ in range(self.settings.burst_updates):
             made = self._make(batch, self._noise(seen.inputs))
             losses, distances = self._meta_test(model, batch, made, seen.z)
-            objective = losses.sum() - self.settings.alpha * distances.sum()
             self.climber.zero_grad()
-            objective.backward()  # type: ignore[no-untyped-call]
+            self._climbed(made, losses, distances).backward()  # type: ignore[no-untyped-call]
             self.climber.step()
 
     def _make(self, batch: Batch, noise: Noise) -> Made:
@@ -249,16 +269,16 @@ class UncertainSDG(Method):
     def _labels(self, batch: Batch) -> Labels:
         return Labels(batch.labels, len(self.source.classes), self.source.void)
 
-    def _meta_test(self, model: Model, batch: Batch, made: Made, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The loss on each of K domains, and how far each carries z (L_const, Eq. 5, as a mean over features).
+    def _meta_test(self, model: Model, batch: Batch, made: Made, z: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss on every sample of K domains, and how far each carries z (L_const, Eq. 5, as a mean over features).
 
-        All of them are one batch, unless the network has BatchNorm in train mode: then each domain is one.
+        Both (kinds, K, N). All are one batch, unless the network has BatchNorm in train mode: then each domain is one.
         """
         kinds, k, size = made.share.shape
 
-        def passed(offsets: list[torch.Tensor], share: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        def passed(offsets: list[Tensor], share: Tensor) -> tuple[Tensor, Tensor]:
             copies = 1 if self.expand else share.shape[0] * share.shape[1]
-            with added(self.network, offsets, share), watched(self.network) as seen:
+            with added(self.noisy, offsets, share), watched(self.noisy) as seen:
                 logits = model(batch.images.repeat(copies, 1, 1, 1) if copies > 1 else batch.images)
             return logits, seen.z
 
@@ -273,26 +293,33 @@ class UncertainSDG(Method):
             logits, z_plus = passed(made.offsets, made.share)
         losses = task_loss(logits, made.labels.flatten(0, 2))
         distances = semantic_distance(z.detach().repeat(kinds * k, *[1] * (z.dim() - 1)), z_plus) / (z[0].numel() / 2)
-        weighted = [(made.weights[:, None] * each.view(kinds, k, size).mean(2)).sum(0) for each in (losses, distances)]
-        return weighted[0], weighted[1]
+        return losses.view(kinds, k, size), distances.view(kinds, k, size)
+
+    def _climbed(self, made: Made, losses: Tensor, distances: Tensor) -> Tensor:
+        """What φ climbs: L_task − α·L_const. A sample whose loss is above the ceiling is made easier instead."""
+        settings = self.settings
+        if settings.ceiling > 0:
+            ceiling = settings.ceiling * math.log(len(self.source.classes))
+            losses = torch.where(losses < ceiling, losses, 2 * ceiling - losses)
+        return (made.weighed(losses) - settings.alpha * made.weighed(distances)).sum()
 
 
 class _Domains:
     """The K domains of one step, made by φ in the meta-train pass and used in the meta-test.
 
     The meta-test sees what φ made as leaves: everything on the way back to φ is passed once, for the gradients of task
-    loss and constraint together.
+    loss and constraint together, and only if they are asked for.
     """
 
     def __init__(self, method: UncertainSDG, batch: Batch) -> None:
         self.method, self.batch = method, batch
         self.drawn = False
-        self.leaves: dict[str, torch.Tensor] = {}  # what φ made, as `meta_gradient` is to see it
-        self.pull: tuple[torch.Tensor, ...] = ()  # gradients of α·L_const by what φ made
+        self.leaves: dict[str, Tensor] = {}  # what φ made, as `meta_gradient` is to see it
+        self.up: tuple[Tensor, ...] = ()  # the gradient of what φ climbs by what φ made
 
-    def meta_train(self, model: Model) -> torch.Tensor:
+    def meta_train(self, model: Model) -> Tensor:
         """L_task on S; of several inner steps the first one, at θ, gives (μ, σ) = φp(S, θ)."""
-        with watched(self.method.network) as seen:
+        with watched(self.method.noisy) as seen:
             losses = self.method._source_loss(model, self.batch)
         if not self.drawn:
             self.drawn = True
@@ -303,24 +330,22 @@ class _Domains:
             self.leaves.update(self.cut.parts)
         return losses
 
-    def meta_test(self, model: Model) -> torch.Tensor:
-        """L_task of θ̂ on each domain, and, while φ climbs, the gradient of α·L_const."""
+    def meta_test(self, model: Model) -> Tensor:
+        """L_task of θ̂ on each domain, and, while φ climbs, where to."""
         losses, distances = self.method._meta_test(model, self.batch, self.cut, self.z)
-        alpha = self.method.settings.alpha
-        if self.method._climbs and alpha > 0 and self.leaves:
-            self.pull = _gradients([alpha * distances.sum()], self.leaves.values(), retain_graph=True)
-        return losses
+        if self.method._climbs and self.leaves:
+            climbed = self.method._climbed(self.cut, losses, distances)
+            self.up = _gradients([climbed], self.leaves.values(), retain_graph=True)
+        return self.cut.weighed(losses)
 
     def assign(self, meta: MetaGradient) -> None:
-        """Make the gradient of L_task − α·L_const (of L_task alone, when φ does not climb) the `.grad` of φ."""
-        towards = [meta.gradients[name] for name in self.made.parts]
-        if self.pull:
-            towards = [task - constraint for task, constraint in zip(towards, self.pull, strict=True)]
+        """Make the gradient of what φ climbs, or of L_task, when it comes down along with θ, the `.grad` of φ."""
+        towards = self.up or [meta.gradients[name] for name in self.made.parts]
         phi = list(self.method.phi.parameters())
         for parameter, gradient in zip(phi, _gradients(self.made.parts.values(), phi, towards), strict=True):
             parameter.grad = in_layout_of(parameter, gradient)
 
-    def strength(self) -> dict[str, torch.Tensor]:
+    def strength(self) -> dict[str, Tensor]:
         """How hard the domains are: logged, since they are to grow harder."""
         return {
             "perturbation": torch.stack([offset.mean() for offset in self.cut.offsets]).mean().detach(),
@@ -332,11 +357,11 @@ class _Domains:
 
 
 def _gradients(
-    values: Iterable[torch.Tensor],
-    by: Iterable[torch.Tensor],
-    towards: Iterable[torch.Tensor] | None = None,
+    values: Iterable[Tensor],
+    by: Iterable[Tensor],
+    towards: Iterable[Tensor] | None = None,
     retain_graph: bool = False,
-) -> tuple[torch.Tensor, ...]:
+) -> tuple[Tensor, ...]:
     """Gradients of `values`, each weighed by what stands at its place in `towards`; zeros for what takes no part."""
     vectors = None if towards is None else tuple(towards)
     return torch.autograd.grad(

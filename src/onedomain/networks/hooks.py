@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from onedomain.errors import UserError
-from onedomain.networks.named import NamedNetwork
+from onedomain.networks.named import IMAGE, NamedNetwork
 
 
 @dataclass
@@ -35,6 +35,10 @@ def watched(network: NamedNetwork) -> Iterator[Seen]:
     """Inside, a pass through the network leaves the inputs and outputs of its perturbed layers, and z."""
     seen = Seen()
 
+    def keep_images(_network: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        seen.inputs.append(inputs[0])
+        seen.outputs.append(inputs[0])
+
     def keep_layer(_layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         if not inputs or not isinstance(inputs[0], Tensor):
             raise UserError("perturb", "a named layer is called without a tensor in the first place", "another layer")
@@ -44,7 +48,12 @@ def watched(network: NamedNetwork) -> Iterator[Seen]:
     def keep_embedding(_layer: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
         seen.embedding = output
 
-    hooks = [network.module.get_submodule(name).register_forward_hook(keep_layer) for name in network.perturb]
+    hooks = [
+        network.module.register_forward_pre_hook(keep_images)
+        if name == IMAGE
+        else network.module.get_submodule(name).register_forward_hook(keep_layer)
+        for name in network.perturb
+    ]
     if network.embedding is not None:
         hooks.append(network.module.get_submodule(network.embedding).register_forward_hook(keep_embedding))
     try:
@@ -64,7 +73,7 @@ def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> It
     Args:
         network: the network whose layers are perturbed. It is given N images, which the first layer multiplies, so
             that what lies before it is computed once; or kinds·K·N images, if `can_expand` says no.
-        offsets: Softplus(e) of every layer, (K, N, …).
+        offsets: Softplus(e) of every layer, (K, N, …); of the image itself, if it is named.
         share: 1 − λ, (kinds, K, N): 1 for samples that are perturbed in full.
     """
     hooks = []
@@ -74,7 +83,13 @@ def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> It
             perturbed: Tensor = _Shared.apply(h, offset, share)  # type: ignore[no-untyped-call]
             return perturbed
 
-        hooks.append(network.module.get_submodule(name).register_forward_hook(perturb))
+        def perturb_images(layer: nn.Module, inputs: tuple[Tensor, ...], perturb: Any = perturb) -> tuple[Tensor, ...]:
+            return perturb(layer, inputs, inputs[0]), *inputs[1:]
+
+        if name == IMAGE:
+            hooks.append(network.module.register_forward_pre_hook(perturb_images))
+        else:
+            hooks.append(network.module.get_submodule(name).register_forward_hook(perturb))
     try:
         yield
     finally:
@@ -134,12 +149,13 @@ def _unrows(rows: Tensor, like: Tensor) -> Tensor:
 
 def probe(network: NamedNetwork, images: Tensor) -> Seen:
     """Try the network on a few images: are the layers to perturb there, called once, and in the order named?"""
-    if not network.perturb:
-        layers = ", ".join(name for name, _ in network.module.named_modules() if name)
-        raise UserError("perturb", "no layer is named", f"one or more of {layers}")
+    layers = [name for name in network.perturb if name != IMAGE]
+    if not layers:
+        there = ", ".join(name for name, _ in network.module.named_modules() if name)
+        raise UserError("perturb", "no layer is named", f"one or more of {there}")
     calls: list[str] = []
     hooks = []
-    for name in network.perturb:
+    for name in layers:
         layer = network.module.get_submodule(name)
         hooks.append(layer.register_forward_hook(lambda *_, name=name: calls.append(name)))
     was_training = network.module.training
@@ -151,11 +167,11 @@ def probe(network: NamedNetwork, images: Tensor) -> Seen:
         network.module.train(was_training)
         for hook in hooks:
             hook.remove()
-    for name in network.perturb:
+    for name in layers:
         if calls.count(name) != 1:
             raise UserError("perturb", f"layer {name!r} is called {calls.count(name)} times", "layers called once")
-    if calls != list(network.perturb):
-        raise UserError("perturb", f"got {', '.join(network.perturb)}", f"in the order of the pass: {', '.join(calls)}")
+    if calls != layers:
+        raise UserError("perturb", f"got {', '.join(layers)}", f"in the order of the pass: {', '.join(calls)}")
     for name, output in zip(network.perturb, seen.outputs, strict=True):
         if not isinstance(output, Tensor) or output.dim() not in (2, 4):
             raise UserError("perturb", f"layer {name!r} gives no feature maps or vectors", "a convolution, linear, …")

@@ -22,6 +22,7 @@ NETWORKS: dict[str, Callable[[int, tuple[int, int, int]], LeNet | WideResNet | F
     "fcn-32s": FCN32s,  # the paper's, for SYNTHIA
     "fcn-small": FCNSmall,
 }
+IMAGE = "(image)"  # in the place of a layer's name: what the network is given, before its first layer
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class NamedNetwork:
     def __post_init__(self) -> None:
         layers = [name for name, _ in self.module.named_modules() if name]
         for field, name in [("embedding", self.embedding), *(("perturb", name) for name in self.perturb)]:
-            if name is not None and name not in layers:
+            if name not in (None, IMAGE) and name not in layers:
                 raise unknown(field, str(name), layers)
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
