@@ -19,7 +19,7 @@ _RECIPE = {
 _FULL_RECIPE = {**_RECIPE, "steps": 39_100, "batch_size": 128, "checkpoint_every": 2_000, "log_every": 100}
 _LITE_RECIPE = {**_RECIPE, "steps": 1_500, "batch_size": 64, "checkpoint_every": 250, "log_every": 50}
 
-# Uncertain SDG with noise for its layers alone and no ceiling: the other defaults were found on digits, and not tried here.
+# Uncertain SDG with noise of its layers alone and no ceiling: its other defaults were found on digits, not tried here.
 LAYERS_ALONE = {"image": False, "ceiling": 0.0, "alpha": 1.0, "adversary_rate": 0.1}
 
 # The first domain is made after a tenth of the run (lite: a fifth), when the network is no longer new; η is a tenth of
