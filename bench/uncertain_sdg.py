@@ -8,7 +8,9 @@ pass of its own.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -21,6 +23,7 @@ from onedomain.data.domain import Batch, Domain
 from onedomain.equations import hard_labels, mixup, perturbed, semantic_distance, smoothed_labels, task_loss
 from onedomain.methods.uncertain_sdg import UncertainSDG
 from onedomain.networks import build_network
+from onedomain.perturb import smooth_normal
 
 BATCH, DRAWS = 32, 10
 
@@ -52,6 +55,7 @@ def steps(draws: int) -> tuple[Callable[[], object], Callable[[], object]]:
 
     phi = copy.deepcopy(method.phi)
     settings = method.settings
+    ceiling = settings.ceiling * math.log(10)
     optimiser = torch.optim.Adam(plain.parameters(), lr=1e-4)
     climber = torch.optim.Adam(phi.parameters(), lr=settings.adversary_rate, maximize=True)
     [(x, y)] = batches(1, BATCH, torch.contiguous_format)
@@ -60,18 +64,21 @@ def steps(draws: int) -> tuple[Callable[[], object], Callable[[], object]]:
     def forward(theta: Mapping[str, Tensor], noisy: bool, mixed: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Logits, z and labels of one pass; noise and mixing drawn for this pass alone."""
         target = hard_labels(y, 10)
-        h1 = functional.conv2d(x, theta["features.conv1.weight"], theta["features.conv1.bias"])
-        noise1 = phi([x, functional.relu(functional.max_pool2d(h1, 2)).detach()]) if noisy else None
-        mix = noise1.draw_mix(1)[0] if noise1 is not None and mixed else torch.zeros(len(x))
-        if noise1 is not None:
-            e = noise1.mu[0] + noise1.sigma[0] * torch.randn_like(noise1.mu[0])
+        conv1 = partial(functional.conv2d, weight=theta["features.conv1.weight"], bias=theta["features.conv1.bias"])
+        h1 = conv1(x)
+        noise = phi([x, x, functional.relu(functional.max_pool2d(h1, 2)).detach()]) if noisy else None
+        mix = noise.draw_mix(1)[0] if noise is not None and mixed else torch.zeros(len(x))
+        if noise is not None:
+            e = noise.mu[0] + noise.sigma[0] * smooth_normal(1, noise.mu[0])[0]
+            h1 = conv1(mixup(x, perturbed(x, e), mix))
+            e = noise.mu[1] + noise.sigma[1] * torch.randn_like(noise.mu[1])
             h1 = mixup(h1, perturbed(h1, e), mix)
             if mixed:
-                target = mixup(target, smoothed_labels(y, 10, noise1.tau, settings.rho), mix)
+                target = mixup(target, smoothed_labels(y, 10, noise.tau, settings.rho), mix)
         a1 = functional.relu(f["pool1"](h1))
         h2 = functional.conv2d(a1, theta["features.conv2.weight"], theta["features.conv2.bias"])
-        if noise1 is not None:
-            e = noise1.mu[1] + noise1.sigma[1] * torch.randn_like(noise1.mu[1])
+        if noise is not None:
+            e = noise.mu[2] + noise.sigma[2] * torch.randn_like(noise.mu[2])
             h2 = mixup(h2, perturbed(h2, e), mix)
         a2 = functional.relu(f["pool2"](h2)).flatten(1)
         a3 = functional.relu(functional.linear(a2, theta["features.fc1.weight"], theta["features.fc1.bias"]))
@@ -89,10 +96,11 @@ def steps(draws: int) -> tuple[Callable[[], object], Callable[[], object]]:
         for _ in range(draws):
             for weight, mixed in ((1.0, False), (settings.mixup_weight, True)):
                 logits, z_plus, target = forward(theta_hat, noisy=True, mixed=mixed)
-                task = weight * task_loss(logits, target).mean()
-                constraint = weight * (semantic_distance(z.detach(), z_plus) / (z.shape[1] / 2)).mean()
-                loss = loss + task
-                climbed = climbed + task - settings.alpha * constraint
+                losses = task_loss(logits, target)
+                constraint = (semantic_distance(z.detach(), z_plus) / (z.shape[1] / 2)).mean()
+                loss = loss + weight * losses.mean()
+                upwards = torch.where(losses < ceiling, losses, 2 * ceiling - losses).mean()
+                climbed = climbed + weight * (upwards - settings.alpha * constraint)
         optimiser.zero_grad()
         climber.zero_grad()
         of_phi = torch.autograd.grad(climbed, list(phi.parameters()), retain_graph=True)

@@ -27,6 +27,8 @@ from tests.methods.uncertain import QUICK, SmoothNet
         {"perturbed_weight": 0.0, "mixup_weight": 1.0},
         {"domains": 3},
         {"second_order": False, "inner_steps": 2},
+        {"image": True, "ceiling": 0.4},
+        {"image": True, "ceiling": 0.4, "uncertainty": False},
     ],
 )
 def test_it_trains_on_ones_own_network_and_data(settings):
@@ -39,9 +41,10 @@ def test_it_trains_on_ones_own_network_and_data(settings):
 
 
 @pytest.mark.parametrize("moment", [2, 5, 9])
-@pytest.mark.parametrize("adversary", ["alternate", "throughout", "burst"])
-def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path, tiny, moment, adversary, monkeypatch):
+@pytest.mark.parametrize(("adversary", "image"), [("alternate", False), ("throughout", True), ("burst", True)])
+def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path, tiny, moment, adversary, image, monkeypatch):
     settings = {**QUICK, "checkpoint_every": 2, "burst_steps": 4, "adversary": adversary, "mixup_weight": 0.5}
+    settings |= {"image": image, "ceiling": 0.4 if image else 0.0}
 
     def fit(folder, resume=False):
         torch.manual_seed(3)
@@ -65,11 +68,13 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path, tiny, moment, a
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_predictions_are_the_networks_with_draws_beside_them_and_the_same_each_time(tmp_path):
+@pytest.mark.parametrize("image", [False, True])
+def test_predictions_are_the_networks_with_draws_beside_them_and_the_same_each_time(tmp_path, image):
     tiny = make_tiny(300)
     torch.manual_seed(0)
     given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "steps": 60, "progress": False}
-    run = od.fit(UncertainSDG(**QUICK, prediction_draws=7), tiny, out=tmp_path / "a", **given)
+    settings = {**QUICK, "image": image, "prediction_draws": 7}
+    run = od.fit(UncertainSDG(**settings), tiny, out=tmp_path / "a", **given)
     said = run.method.predictive(tiny.batch(range(40)).images)
     assert said.probabilities.shape == (40, 3)
     assert torch.allclose(said.probabilities.sum(1), torch.ones(40, dtype=torch.float64))
