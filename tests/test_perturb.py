@@ -12,7 +12,7 @@ from onedomain.errors import UserError
 from onedomain.networks import build_network
 from onedomain.networks.hooks import added, can_expand, probe, watched
 from onedomain.networks.named import IMAGE, NamedNetwork
-from onedomain.perturb import SMOOTH_SIDES, Labels, Noise, Perturbation, make_domains, smooth_normal
+from onedomain.perturb import Labels, Noise, Perturbation, make_domains, smooth_normal
 from tests.conftest import TinyNet
 
 
@@ -247,7 +247,6 @@ def test_smooth_noise_of_the_same_generator_is_the_same_and_channels_differ():
     one, same = (smooth_normal(3, torch.zeros(1, 3, 8, 8), torch.Generator().manual_seed(5)) for _ in range(2))
     assert torch.equal(one, same)
     assert not torch.allclose(one[:, :, 0], one[:, :, 1])
-    assert len(SMOOTH_SIDES) > 1
 
 
 @pytest.mark.parametrize("shape", [(3, 2, 4, 4), (3, 5)])
@@ -285,3 +284,25 @@ def test_layers_that_cannot_be_perturbed_are_refused_with_one_line():
 
     with pytest.raises(UserError, match="layer 'first' is called 2 times"):
         probe(named(Twice(), "first"), images())
+
+
+def test_a_perturbed_layer_may_be_followed_by_one_that_works_in_place():
+    layers = (nn.Conv2d(1, 4, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(144, 3))
+    network = named(nn.Sequential(*layers), "0")
+    offsets = [torch.ones(2, 4, 4, 6, 6, requires_grad=True)]
+    with added(network, offsets, torch.ones(1, 2, 4)):
+        network(images()).sum().backward()
+    assert offsets[0].grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"embedding": IMAGE}, "embedding"),
+        ({"perturb": ("first", IMAGE)}, "perturb"),
+        ({"perturb": (IMAGE, IMAGE)}, "perturb"),
+    ],
+)
+def test_the_name_of_the_image_stands_first_among_the_perturbed_or_nowhere(given, field):
+    with pytest.raises(UserError, match=field):
+        NamedNetwork(Chain(), own="x", **given)

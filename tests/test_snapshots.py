@@ -13,7 +13,7 @@ from onedomain.methods.uncertain_sdg import UncertainSDG
 from onedomain.snapshots import read_snapshots
 from tests.conftest import TinyNet
 
-QUICK = {"steps": 20, "batch_size": 12, "warm_up": 3, "learning_rate": 1e-2, "checkpoint_every": 5}
+QUICK = {"steps": 20, "batch_size": 12, "warm_up": 3, "learning_rate": 1e-2, "checkpoint_every": 5, "image": False}
 
 
 class Unseen(UncertainSDG):
@@ -80,6 +80,14 @@ def test_a_snapshot_shows_what_the_noise_does_to_the_sample(tiny, tmp_path):
         z = run.network.embed(tiny.batch(chosen).images)[1].flatten(1)
     assert np.allclose(last["embedding"], z, atol=1e-2)
     assert not np.allclose(last["embedding"], last["perturbed_embedding"], atol=1e-2)
+
+
+def test_with_noise_of_the_image_the_maps_are_of_the_image(tiny, tmp_path):
+    fit(tiny, tmp_path / "a", image=True)
+    last = read_snapshots(tmp_path / "a")[-1].arrays
+    assert last["perturbation"].shape == (60, 2)
+    assert last["perturbation_maps"].shape == (8, 8, 8)
+    assert np.allclose(last["perturbation_maps"].mean((1, 2)), last["perturbation"][:8, 0], rtol=1e-2)
 
 
 def test_without_learned_uncertainty_the_noise_is_the_same_at_every_moment(tiny, tmp_path):

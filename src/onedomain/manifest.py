@@ -22,6 +22,7 @@ from onedomain.files import TEMPORARY, make_folder, remove_leftovers, write_atom
 from onedomain.methods.base import Method
 
 MANIFEST = "run.yaml"
+FORMERLY = {"uncertain-sdg": {"image": False, "ceiling": 0.0}}  # what runs did before these were settings
 
 
 class _Strict(BaseModel):
@@ -190,7 +191,8 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.is_file():
         raise UserError(str(folder), f"is not a run folder (it has no {MANIFEST})", "a folder made by onedomain train")
     try:
-        return Manifest(**yaml.safe_load(path.read_text(encoding="utf-8")))
+        read = Manifest(**yaml.safe_load(path.read_text(encoding="utf-8")))
+        return read.model_copy(update={"settings": {**FORMERLY.get(read.method, {}), **read.settings}})
     except (yaml.YAMLError, ValidationError, TypeError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(str(path), f"cannot be understood ({reason})", "a file written by onedomain") from None

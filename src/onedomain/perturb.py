@@ -204,7 +204,8 @@ def effect_of(noise: Noise, network: NamedNetwork, images: Tensor, pictured: int
     """What one draw of the noise does to images, in full (Eq. 10).
 
     `perturbation` is |e| = |h⁺ − h|, its mean over an image's features, (N, layers); `perturbation_maps` its mean over
-    the channels of the first layer, of the first images, if that layer gives maps; `perturbed_embedding` is z⁺.
+    the channels of the first layer (the image, if it is perturbed), of the first images, if that layer gives maps;
+    `perturbed_embedding` is z⁺.
     """
     offsets = noise.draw(1)
     in_full = torch.ones(1, 1, len(images), device=images.device)
@@ -217,17 +218,17 @@ def effect_of(noise: Noise, network: NamedNetwork, images: Tensor, pictured: int
     return effect
 
 
-def by_fan_in(phi: Perturbation, image_rate: float, rate: float) -> list[dict[str, Any]]:
+def by_fan_in(phi: Perturbation, *, of_image: float, of_layers: float) -> list[dict[str, Any]]:
     """Rates that change a twin's output by about as much, whatever the number of its inputs.
 
     Adam moves every weight alike: the map of φm, with 100,352 inputs, would be at its bounds after a few steps. The
     twins of the image have a rate of their own.
     """
-    of_image = {id(p) for twins in (phi.mu, phi.log_variance) for p in twins[0].parameters() if phi.image}
+    of_the_image = {id(p) for twins in (phi.mu, phi.log_variance) for p in twins[0].parameters() if phi.image}
     return [
         {
             "params": [parameter],
-            "lr": (image_rate if id(parameter) in of_image else rate)
+            "lr": (of_image if id(parameter) in of_the_image else of_layers)
             / (parameter[0].numel() if parameter.dim() > 1 else 1),
         }
         for parameter in phi.parameters()
@@ -275,12 +276,13 @@ def smooth_normal(count: int, like: Tensor, generator: torch.Generator | None = 
     what the first convolution averages away; other cameras and places differ in what is larger than a few pixels.
     """
     samples, channels, *size = like.shape
-    drawn = torch.zeros(count * samples, channels, *size)
+    drawn = torch.zeros(count * samples, channels, *size, dtype=torch.float32)
     which = torch.randint(len(SMOOTH_SIDES), (count * samples,), generator=generator)
     for place, side in enumerate(SMOOTH_SIDES):
         rows, columns = (_between(min(side, along), along) for along in size)
         chosen = which == place
-        coarse = torch.randn(int(chosen.sum()), channels, rows.shape[1], columns.shape[1], generator=generator)
+        few = int(chosen.sum()), channels, rows.shape[1], columns.shape[1]
+        coarse = torch.randn(few, generator=generator, dtype=torch.float32)
         drawn[chosen] = rows @ coarse @ columns.T
     return drawn.view(count, samples, channels, *size).to(like)
 
@@ -288,7 +290,7 @@ def smooth_normal(count: int, like: Tensor, generator: torch.Generator | None = 
 @cache
 def _between(few: int, many: int) -> Tensor:
     """(many, few): linear interpolation of `few` values, such that independent ones of variance 1 keep it."""
-    weights = F.interpolate(torch.eye(few)[None], size=many, mode="linear")[0].T
+    weights = F.interpolate(torch.eye(few, dtype=torch.float32)[None], size=many, mode="linear")[0].T
     normalised: Tensor = weights / weights.norm(dim=1, keepdim=True)
     return normalised
 

@@ -88,6 +88,15 @@ def test_above_the_ceiling_a_sample_is_made_easier_instead_of_harder(tiny):
     assert method._climbed(made, losses, distances).item() == pytest.approx((0.5 + mirrored) / 2 - 2 * 0.04 / 2)
 
 
+def test_the_image_and_the_layers_are_climbed_at_rates_of_their_own(tiny):
+    method = begun(SmoothNet(), tiny, image=True, image_rate=0.5, adversary_rate=0.02)
+    rates = {id(group["params"][0]): group["lr"] for group in method.climber.param_groups}
+    of_image, of_conv = (dict(method.phi.mu[place].named_parameters()) for place in (0, 1))
+    assert [rates[id(p)] for p in of_image.values()] == [pytest.approx(0.5 / 9), 0.5]  # nine inputs a weight
+    assert [rates[id(p)] for p in of_conv.values()] == [pytest.approx(0.02 / 9), 0.02]
+    assert rates[id(method.phi.mixer.bias)] == 0.02
+
+
 def test_noise_of_the_image_is_a_layer_more_that_phi_learns(tiny):
     """With it φ has a twin more, φm reads the same layer as without it, and the adversary moves the image's noise."""
     plain, method = (begun(SmoothNet(), tiny, image=image) for image in (False, True))

@@ -166,14 +166,14 @@ KINDS = (
     Kind(
         "perturbation",
         "Feature perturbation over training",
-        "How strong the learned noise on the network's features is, and how far it carries images, over training.",
+        "How strong the learned noise on images and features is, and how far it carries images, over training.",
         over_training.perturbation,
         of_targets=False,
     ),
     Kind(
         "perturbation-maps",
         "Where the perturbation acts",
-        "Images, and over the training steps where their features are perturbed most (dark).",
+        "Images, and over the training steps where they or their features are perturbed most (dark).",
         over_training.perturbation_maps,
         of_targets=False,
     ),

@@ -36,7 +36,7 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         quartiles = np.array([np.quantile(each, (0.25, 0.75)) for each in values])
         strength.fill_between(steps, *quartiles.T, color=style["color"], alpha=0.2, linewidth=0)
         transport.plot(steps, [carried(moment) for moment in moments], **style)
-    strength.set_title("|e|, mean over features")
+    strength.set_title("|e|, mean over layers")
     transport.set_title("‖z⁺ − z‖ by the spread of z")
     for axes in (strength, transport):
         axes.set_ylim(bottom=0)
@@ -48,7 +48,7 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 
 @styled
 def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """Where in an image |e| of the first layer is large: dark is more. Rows are images, columns moments."""
+    """Where |e| of the first layer, or of the image itself, is large: dark is more. Rows are images, columns moments."""
     groups = [group for group in _with_snapshots(runs) if _maps(group)]
     if not groups:
         raise Missing("the first perturbed layer gives no maps")

@@ -106,7 +106,7 @@ class UncertainSDG(Method):
         self.noisy = replace(self.network, perturb=(IMAGE, *named) if self.settings.image else named)
         self.auxiliary = self.phi = Perturbation(self.noisy, images)
         self.expand = can_expand(self.noisy, images)
-        require_reached_embedding(self.noisy, images)
+        require_reached_embedding(self.network, images)  # by the layers: the image always reaches it
 
     def begin(self, source: Domain) -> None:
         self.source = source
@@ -114,8 +114,11 @@ class UncertainSDG(Method):
         self.optimiser = self.optimiser_for(self.network.module)
         self.phi_optimiser = self.optimiser_for(self.phi)
         # Plain ascent stands still as soon as θ fits, when the gradient is small; Adam's steps keep their size.
-        rates = self.settings.image_rate, self.settings.adversary_rate
-        self.climber = torch.optim.Adam(by_fan_in(self.phi, *rates), fused=True, maximize=True)
+        self.climber = torch.optim.Adam(
+            by_fan_in(self.phi, of_image=self.settings.image_rate, of_layers=self.settings.adversary_rate),
+            fused=True,
+            maximize=True,
+        )
 
     def prepare(self, step: int) -> Iterator[Part]:
         self.at = step

@@ -106,10 +106,15 @@ class _Shared(torch.autograd.Function):
     def forward(ctx: Any, h: Tensor, offset: Tensor, share: Tensor) -> Tensor:
         samples, of_sample = offset.shape[1], [1] * (h.dim() - 1)
         copies = (1, 1) if len(h) == samples else share.shape[:2]
+        last = h.dim() == 4 and h.is_contiguous(memory_format=torch.channels_last)
+        layout = torch.channels_last if last else torch.contiguous_format
+        flat = torch.empty(share.numel(), *h.shape[1:], dtype=h.dtype, device=h.device, memory_format=layout)
         h = h.view(*copies, samples, *h.shape[1:])
         ctx.save_for_backward(offset, share)
         ctx.multiplied = copies != share.shape[:2]
-        return torch.addcmul(h, offset, share.view(*share.shape, *of_sample)).flatten(0, 2)
+        # Written into what is returned: a view of something else could not be changed in place by the next layer.
+        torch.addcmul(h, offset, share.view(*share.shape, *of_sample), out=flat.view(*share.shape, *h.shape[3:]))
+        return flat
 
     @staticmethod
     @once_differentiable

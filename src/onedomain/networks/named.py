@@ -41,8 +41,9 @@ class NamedNetwork:
 
     def __post_init__(self) -> None:
         layers = [name for name, _ in self.module.named_modules() if name]
-        for field, name in [("embedding", self.embedding), *(("perturb", name) for name in self.perturb)]:
-            if name not in (None, IMAGE) and name not in layers:
+        perturb = self.perturb[1:] if self.perturb[:1] == (IMAGE,) else self.perturb
+        for field, name in [("embedding", self.embedding), *(("perturb", name) for name in perturb)]:
+            if name is not None and name not in layers:
                 raise unknown(field, str(name), layers)
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:

@@ -56,6 +56,7 @@ _FEW_SHOT_QUICK = Scale(
     share=0.1,
     settings={
         "sdg": {"domain_size": 1000, "wae_epochs": 5},
+        "uncertain-sdg": {"warm_up": 10},
         "fada": {"pretrain_steps": 100, "discriminator_steps": 10},
     },
     note="a tenth of each method's steps, domains of 1,000 images instead of 5,000, auto-encoders trained for 5 epochs "
@@ -258,6 +259,7 @@ SCALES = {
                 "sdg": {"domain_size": 1000},
                 "gud": {"round_size": 1000},
                 "me-ada": {"round_size": 1000},
+                "uncertain-sdg": {"warm_up": 10},
             },
             note="a tenth of each method's steps; domains and rounds of 1,000 images instead of 5,000",
         ),
