@@ -48,7 +48,7 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 
 @styled
 def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """Where |e| of the first layer, or of the image itself, is large: dark is more. Rows are images, columns moments."""
+    """Where |e| of the first layer, or of the image itself, is large: dark is more. Rows: images; columns: moments."""
     groups = [group for group in _with_snapshots(runs) if _maps(group)]
     if not groups:
         raise Missing("the first perturbed layer gives no maps")
