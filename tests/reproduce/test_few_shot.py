@@ -267,7 +267,7 @@ def test_the_table_is_that_of_the_family_at_quick_a_tenth():
             steps[row.key] = configured(row, QUICK, BENCHMARKS[row.benchmark])[0].settings.steps
     assert steps == {
         "sdg": 1000,
-        "uncertain-sdg": 300,
+        "uncertain-sdg": 150,
         "sdg>fada-7": 250,
         "sdg>ccsa-10": 250,
         **{f"{method}>fine-tune-7": 438 for method in ("sdg", "uncertain-sdg")},

@@ -93,7 +93,7 @@ def test_cifar_at_the_quick_scale_is_the_lite_benchmark_whole_and_says_so(name) 
 def test_quick_is_a_tenth_of_the_steps_and_leaves_room_for_all_domains() -> None:
     benchmark = find_benchmark("digits")
     steps = {row.key: configured(row, SCALES["quick"], benchmark)[0].settings.steps for row in TABLES["digits"].rows}
-    assert steps.pop("uncertain-sdg") == 300
+    assert steps.pop("uncertain-sdg") == 150
     assert steps.pop("moved-randconv") == 500
     assert set(steps.values()) == {1000}
     for row in TABLES["curves"].rows:
