@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from onedomain._version import __version__
 from onedomain.data.domain import Domain
@@ -22,7 +22,8 @@ from onedomain.files import TEMPORARY, make_folder, remove_leftovers, write_atom
 from onedomain.methods.base import Method
 
 MANIFEST = "run.yaml"
-FORMERLY = {"uncertain-sdg": {"image": False, "ceiling": 0.0}}  # what runs did before these were settings
+# What runs did before these were settings.
+FORMERLY = {"uncertain-sdg": {"image": False, "ceiling": 0.0}, "fine-tune": {"vary": 0.0, "invert": 0.0}}
 
 
 class _Strict(BaseModel):
@@ -82,6 +83,12 @@ class AdaptationInfo(_Strict):
     parent_weights: str
     images: tuple[str, ...]
     before: AdaptationInfo | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settings_as_they_were(cls, given: Any) -> Any:
+        formerly = FORMERLY.get(given["method"]) if isinstance(given, dict) and "method" in given else None
+        return {**given, "settings": {**formerly, **given["settings"]}} if formerly and "settings" in given else given
 
     def in_short(self) -> dict[str, Any]:
         """For a record: without the images, of which there may be many, and without the parent's own."""

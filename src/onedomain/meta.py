@@ -189,6 +189,19 @@ def batch_losses(
     return torch.stack([loss(part, labels).mean() for part, (_, labels) in zip(logits, batches, strict=True)])
 
 
+def gradients(
+    values: Iterable[Tensor],
+    by: Iterable[Tensor],
+    towards: Iterable[Tensor] | None = None,
+    retain_graph: bool = False,
+) -> tuple[Tensor, ...]:
+    """Gradients of `values`, each weighed by what stands at its place in `towards`; zeros for what takes no part."""
+    vectors = None if towards is None else tuple(towards)
+    return torch.autograd.grad(
+        tuple(values), tuple(by), vectors, retain_graph=retain_graph, allow_unused=True, materialize_grads=True
+    )
+
+
 def _gradient(losses: Tensor, params: Iterable[Tensor], create_graph: bool = False) -> Sequence[Tensor]:
     """∇ of the sum of `losses`; zeros for a parameter that takes no part."""
     return torch.autograd.grad(

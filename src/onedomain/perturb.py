@@ -15,8 +15,9 @@ from torch.autograd.function import once_differentiable
 from torch.distributions import Beta
 
 from onedomain.arrays import as_vectors
-from onedomain.equations import hard_labels, mixup, smoothed_labels
+from onedomain.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
 from onedomain.errors import UserError
+from onedomain.meta import Model
 from onedomain.networks import NamedNetwork
 from onedomain.networks.hooks import added, probe, watched
 from onedomain.networks.named import IMAGE
@@ -143,6 +144,36 @@ def mixed_labels(noise: Noise, labels: Labels, mix: Tensor, rho: float) -> Tenso
     """y⁺ of Eq. 11 for each draw of λ: y mixed with what is smoothed by chance τ, (draws, N, classes, …)."""
     smooth = smoothed_labels(labels.values, labels.classes, noise.tau, rho, labels.void)
     return torch.stack([mixup(labels.hard, smooth, each) for each in mix])
+
+
+def domain_losses(
+    model: Model, network: NamedNetwork, images: Tensor, made: Made, z: Tensor, *, expand: bool
+) -> tuple[Tensor, Tensor]:
+    """The loss on every sample of K domains, and how far each carries z (L_const, Eq. 5, as a mean over features).
+
+    Both (kinds, K, N). All are one batch, unless the network has BatchNorm in train mode: then each domain is one.
+    `expand` says that the network takes the images once, and the noise makes the copies.
+    """
+    kinds, k, size = made.share.shape
+
+    def passed(offsets: list[Tensor], share: Tensor) -> tuple[Tensor, Tensor]:
+        copies = 1 if expand else share.shape[0] * share.shape[1]
+        with added(network, offsets, share), watched(network) as seen:
+            logits = model(images.repeat(copies, 1, 1, 1) if copies > 1 else images)
+        return logits, seen.z
+
+    if model.mixes_samples:
+        parts = [
+            passed([offset[each : each + 1] for offset in made.offsets], made.share[kind, each].view(1, 1, size))
+            for kind in range(kinds)
+            for each in range(k)
+        ]
+        logits, z_plus = (torch.cat(column) for column in zip(*parts, strict=True))
+    else:
+        logits, z_plus = passed(made.offsets, made.share)
+    losses = task_loss(logits, made.labels.flatten(0, 2))
+    distances = semantic_distance(z.detach().repeat(kinds * k, *[1] * (z.dim() - 1)), z_plus) / (z[0].numel() / 2)
+    return losses.view(kinds, k, size), distances.view(kinds, k, size)
 
 
 class _Softplus(torch.autograd.Function):

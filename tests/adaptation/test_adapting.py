@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import yaml
 from torch import nn
 
 import onedomain as od
@@ -112,11 +113,14 @@ def test_draws_are_adapted_by_themselves_and_told_with_their_deviation(run, tmp_
     assert [row["seed"] for row in rows["draws"]] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("name", adaptation_names())
+VARIED = {"vary": 1.0, "invert": 0.25}
+
+
+@pytest.mark.parametrize(("name", "settings"), [*((name, {}) for name in adaptation_names()), ("fine-tune", VARIED)])
 @pytest.mark.parametrize("moment", [2, 5, 10])
-def test_killed_and_resumed_it_ends_with_the_same_bits(run, tmp_path, monkeypatch, name, moment):
+def test_killed_and_resumed_it_ends_with_the_same_bits(run, tmp_path, monkeypatch, name, settings, moment):
     kind = adaptation_class(name)
-    monkeypatch.setitem(QUICK, name, {**QUICK[name], "checkpoint_every": 3})
+    monkeypatch.setitem(QUICK, name, {**QUICK[name], **settings, "checkpoint_every": 3})
     adapt(run, name, out=tmp_path / "whole", test=make_dim(30, seed=5))
     step, done = kind.step, []
 
@@ -153,6 +157,19 @@ def test_only_the_same_adaptation_is_resumed(run, dim, tmp_path):
             adapt(run, **{"out": tmp_path / "b", "resume": True, **changes})
     with pytest.raises(od.UserError, match="out: holds an adapted run, which is gone on with otherwise"):
         od.fit(od.ERM(), make_tiny(), network=TinyNet(), steps=2, out=tmp_path / "b", resume=True, progress=False)
+
+
+def test_an_adaptation_from_before_a_setting_is_gone_on_with_as_it_was(run, tmp_path, monkeypatch):
+    adapt(run, out=tmp_path / "b")
+    path = tmp_path / "b" / "run.yaml"
+    written = yaml.safe_load(path.read_text())
+    for newer in VARIED:
+        del written["adaptation"]["settings"][newer]
+    path.write_text(yaml.safe_dump(written))
+    adapt(run, out=tmp_path / "b", resume=True)
+    monkeypatch.setitem(QUICK, "fine-tune", {**QUICK["fine-tune"], **VARIED})
+    with pytest.raises(od.UserError, match=r"vary: is 1.0 now, and was 0.0"):
+        adapt(run, out=tmp_path / "b", resume=True)
 
 
 def test_what_was_drawn_is_never_scored(run, dim):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -15,13 +15,23 @@ from torch import Tensor
 
 from onedomain.arrays import as_bytes, as_vectors
 from onedomain.data.domain import Batch, Domain
-from onedomain.equations import semantic_distance, task_loss
+from onedomain.equations import task_loss
 from onedomain.memory import images_at_once
-from onedomain.meta import MetaGradient, Model, batch_losses, in_layout_of, meta_gradient
+from onedomain.meta import MetaGradient, Model, batch_losses, gradients, in_layout_of, meta_gradient
 from onedomain.methods.base import Method, Part
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
 from onedomain.networks.named import IMAGE
-from onedomain.perturb import Labels, Made, Noise, Perturbation, by_fan_in, effect_of, make_domains, mixed_labels
+from onedomain.perturb import (
+    Labels,
+    Made,
+    Noise,
+    Perturbation,
+    by_fan_in,
+    domain_losses,
+    effect_of,
+    make_domains,
+    mixed_labels,
+)
 from onedomain.settings import Settings
 from onedomain.uncertainty import Predictive
 
@@ -273,30 +283,7 @@ class UncertainSDG(Method):
         return Labels(batch.labels, len(self.source.classes), self.source.void)
 
     def _meta_test(self, model: Model, batch: Batch, made: Made, z: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss on every sample of K domains, and how far each carries z (L_const, Eq. 5, as a mean over features).
-
-        Both (kinds, K, N). All are one batch, unless the network has BatchNorm in train mode: then each domain is one.
-        """
-        kinds, k, size = made.share.shape
-
-        def passed(offsets: list[Tensor], share: Tensor) -> tuple[Tensor, Tensor]:
-            copies = 1 if self.expand else share.shape[0] * share.shape[1]
-            with added(self.noisy, offsets, share), watched(self.noisy) as seen:
-                logits = model(batch.images.repeat(copies, 1, 1, 1) if copies > 1 else batch.images)
-            return logits, seen.z
-
-        if model.mixes_samples:
-            parts = [
-                passed([offset[each : each + 1] for offset in made.offsets], made.share[kind, each].view(1, 1, size))
-                for kind in range(kinds)
-                for each in range(k)
-            ]
-            logits, z_plus = (torch.cat(column) for column in zip(*parts, strict=True))
-        else:
-            logits, z_plus = passed(made.offsets, made.share)
-        losses = task_loss(logits, made.labels.flatten(0, 2))
-        distances = semantic_distance(z.detach().repeat(kinds * k, *[1] * (z.dim() - 1)), z_plus) / (z[0].numel() / 2)
-        return losses.view(kinds, k, size), distances.view(kinds, k, size)
+        return domain_losses(model, self.noisy, batch.images, made, z, expand=self.expand)
 
     def _climbed(self, made: Made, losses: Tensor, distances: Tensor) -> Tensor:
         """What φ climbs: L_task − α·L_const. A sample whose loss is above the ceiling is made easier instead."""
@@ -338,14 +325,14 @@ class _Domains:
         losses, distances = self.method._meta_test(model, self.batch, self.cut, self.z)
         if self.method._climbs and self.leaves:
             climbed = self.method._climbed(self.cut, losses, distances)
-            self.up = _gradients([climbed], self.leaves.values(), retain_graph=True)
+            self.up = gradients([climbed], self.leaves.values(), retain_graph=True)
         return self.cut.weighed(losses)
 
     def assign(self, meta: MetaGradient) -> None:
         """Make the gradient of what φ climbs, or of L_task, when it comes down along with θ, the `.grad` of φ."""
         towards = self.up or [meta.gradients[name] for name in self.made.parts]
         phi = list(self.method.phi.parameters())
-        for parameter, gradient in zip(phi, _gradients(self.made.parts.values(), phi, towards), strict=True):
+        for parameter, gradient in zip(phi, gradients(self.made.parts.values(), phi, towards), strict=True):
             parameter.grad = in_layout_of(parameter, gradient)
 
     def strength(self) -> dict[str, Tensor]:
@@ -357,16 +344,3 @@ class _Domains:
             "tau": self.noise.tau.detach().mean(),
             "mix": (self.noise.a / (self.noise.a + self.noise.b)).detach().mean(),
         }
-
-
-def _gradients(
-    values: Iterable[Tensor],
-    by: Iterable[Tensor],
-    towards: Iterable[Tensor] | None = None,
-    retain_graph: bool = False,
-) -> tuple[Tensor, ...]:
-    """Gradients of `values`, each weighed by what stands at its place in `towards`; zeros for what takes no part."""
-    vectors = None if towards is None else tuple(towards)
-    return torch.autograd.grad(
-        tuple(values), tuple(by), vectors, retain_graph=retain_graph, allow_unused=True, materialize_grads=True
-    )
