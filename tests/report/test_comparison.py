@@ -112,6 +112,14 @@ def test_the_quick_protocol_is_the_same_method_reduced():
     assert not accuracy_table(longer).rows[0].reduced
 
 
+def test_what_an_adapted_run_fell_short_of_is_its_parents_training():
+    rows = made_rows({"mnist": 0.7}, "few-shot-usps-mnist")
+    parent = made_run({}, "sdg", benchmark="few-shot-usps-mnist", rows=rows, steps=3000)
+    runs = [parent, adapted(parent, rows, settings={"steps": 438})]
+    notes = [row.note for row in accuracy_table(compare(runs, "few-shot-usps-mnist")).rows]
+    assert notes == ["3,000 of 10,000 steps · seed\u00a00", "438 steps after 3,000 of 10,000 · draw\u00a00"]
+
+
 def test_a_protocol_is_reduced_only_where_there_is_one():
     table = accuracy_table(compare([made_run({"a": 0.5}, steps=5)], "bench"))  # a benchmark that is not ours
     assert not table.rows[0].reduced

@@ -93,8 +93,10 @@ def _column_note(column: Column) -> str:
 def _row_note(contender: Contender) -> str:
     seeds, unit = contender.seeds, contender.repeated
     which = f"{unit}\u00a0{seeds[0]}" if len(seeds) == 1 else f"{len(seeds)}\u00a0{unit}s"
-    of = f"of {contender.reduced['steps'][1]:,} " if "steps" in contender.reduced else ""
-    return f"{contender.steps:,} {of}steps · {which}"
+    trained, usual = contender.reduced.get("steps", (contender.steps, 0))
+    if trained != contender.steps:  # of an adapted run: what its parent fell short of
+        return f"{contender.steps:,} steps after {trained:,} of {usual:,} · {which}"
+    return f"{contender.steps:,} {f'of {usual:,} ' if usual else ''}steps · {which}"
 
 
 def _accuracy_cell(comparison: Comparison, contender: Contender, domains: Domains) -> AccuracyCell | None:
