@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from onedomain._version import __version__
+from onedomain.adaptation import adaptation_names
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.files import TEMPORARY, make_folder, remove_leftovers, write_atomically
@@ -23,7 +24,8 @@ from onedomain.methods.base import Method
 
 MANIFEST = "run.yaml"
 # What runs did before these were settings.
-FORMERLY = {"uncertain-sdg": {"image": False, "ceiling": 0.0}, "fine-tune": {"vary": 0.0, "invert": 0.0}}
+FORMERLY = {"uncertain-sdg": {"image": False, "ceiling": 0.0}}
+SHOTS_FORMERLY = {name: {"vary": 0.0, "invert": 0.0} for name in adaptation_names()}
 
 
 class _Strict(BaseModel):
@@ -87,7 +89,7 @@ class AdaptationInfo(_Strict):
     @model_validator(mode="before")
     @classmethod
     def _settings_as_they_were(cls, given: Any) -> Any:
-        formerly = FORMERLY.get(given["method"]) if isinstance(given, dict) and "method" in given else None
+        formerly = SHOTS_FORMERLY.get(given["method"]) if isinstance(given, dict) and "method" in given else None
         return {**given, "settings": {**formerly, **given["settings"]}} if formerly and "settings" in given else given
 
     def in_short(self) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from tests.conftest import TinyNet, make_tiny
 VARIED = {"vary": 1.0, "invert": 0.25}
 
 
-@pytest.mark.parametrize(("name", "settings"), [*((name, {}) for name in adaptation_names()), ("fine-tune", VARIED)])
+@pytest.mark.parametrize("settings", [{}, VARIED])
+@pytest.mark.parametrize("name", adaptation_names())
 @pytest.mark.parametrize("moment", [2, 5, 10])
 def test_killed_and_resumed_it_ends_with_the_same_bits(run, tmp_path, monkeypatch, name, settings, moment):
     kind = adaptation_class(name)
@@ -57,14 +58,25 @@ def test_only_the_same_adaptation_is_resumed(run, dim, tmp_path):
         od.fit(od.ERM(), make_tiny(), network=TinyNet(), steps=2, out=tmp_path / "b", resume=True, progress=False)
 
 
-def test_an_adaptation_from_before_a_setting_is_gone_on_with_as_it_was(run, tmp_path, monkeypatch):
-    adapt(run, out=tmp_path / "b")
+@pytest.mark.parametrize("name", adaptation_names())
+def test_an_adaptation_from_before_a_setting_is_gone_on_with_as_it_was(run, tmp_path, monkeypatch, name):
+    adapt(run, name, out=tmp_path / "b")
     path = tmp_path / "b" / "run.yaml"
     written = yaml.safe_load(path.read_text())
     for newer in VARIED:
         del written["adaptation"]["settings"][newer]
+        written["settings"].pop(newer, None)  # from scratch they are the run's own
     path.write_text(yaml.safe_dump(written))
-    adapt(run, out=tmp_path / "b", resume=True)
-    monkeypatch.setitem(QUICK, "fine-tune", {**QUICK["fine-tune"], **VARIED})
+    adapt(run, name, out=tmp_path / "b", resume=True)
+    monkeypatch.setitem(QUICK, name, {**QUICK[name], **VARIED})
     with pytest.raises(od.UserError, match=r"vary: is 1.0 now, and was 0.0"):
-        adapt(run, out=tmp_path / "b", resume=True)
+        adapt(run, name, out=tmp_path / "b", resume=True)
+
+
+@pytest.mark.parametrize("name", adaptation_names())
+def test_one_of_a_run_with_settings_of_its_own_is_resumed(tmp_path, name):
+    parent = od.fit(od.GUD(), make_tiny(), network=TinyNet(), embedding="pool", steps=2, progress=False)
+    adapt(parent, name, out=tmp_path / "b")
+    (tmp_path / "b" / "model.safetensors").unlink()
+    adapt(parent, name, out=tmp_path / "b", resume=True)
+    assert (tmp_path / "b" / "model.safetensors").exists()

@@ -8,14 +8,31 @@ import numpy as np
 import torch
 from pydantic import Field
 
+from onedomain.augmentation.lighting import relit
+from onedomain.augmentation.movement import moved
 from onedomain.data.domain import Batch, Domain
 from onedomain.methods.base import AdamMethod
 from onedomain.settings import Settings
+
+# How far `vary` = 1 changes an image at most: what `moved` and `relit` take.
+TURN, ZOOM, SHEAR, SHIFT = 20.0, 0.25, 0.2, 0.1
+CONTRAST, BRIGHTNESS = 0.4, 0.15
+
+
+class ShotsSettings(Settings):
+    """How the drawn images are shown."""
+
+    vary: float = Field(
+        0.0, ge=0, le=4, description="how far drawn images are moved and relit at every step; 0: as they are (paper)"
+    )
+    invert: float = Field(0.0, ge=0, le=1, description="chance of a drawn image to have bright for dark (paper: 0)")
 
 
 class Adaptation(AdamMethod):
     """Trains a network on drawn images of a target, `shots`; the loop and its promises are those of training."""
 
+    Settings = ShotsSettings
+    settings: ShotsSettings
     from_scratch: ClassVar[bool] = False  # whether it makes a network of its own from source and shots together
     shots: Domain
 
@@ -33,8 +50,24 @@ class Adaptation(AdamMethod):
         """The settings for so many drawn images: where `steps` are left open, they are found by a rule."""
         return self.settings.model_dump()
 
+    def varied(self, batch: Batch) -> Batch:
+        """Drawn images from elsewhere and in another light: so few of them would else be learned by heart."""
+        vary, invert = self.settings.vary, self.settings.invert
+        if vary > 0:
+            batch = moved(batch, turn=TURN * vary, zoom=ZOOM * vary, shear=SHEAR * vary, shift=SHIFT * vary)
+        if vary > 0 or invert > 0:
+            lit = relit(
+                batch.images,
+                contrast=CONTRAST * vary,
+                brightness=BRIGHTNESS * vary,
+                inverted=invert,
+                within=self.shots.value_range,
+            )
+            batch = Batch(lit, batch.labels)
+        return batch
 
-class TwoDomainSettings(Settings):
+
+class TwoDomainSettings(ShotsSettings):
     """From scratch on a full source and a few target images: rates and numbers of steps are ours."""
 
     steps: int = Field(2_500, ge=1, le=10**9, description="training steps: fixed in advance, never by target accuracy")
@@ -59,7 +92,7 @@ class TwoDomains(Adaptation):
         self.members = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
 
     def beside(self, batch: Batch) -> Batch:
-        """Target images of the classes of a source batch, drawn anew at every step.
+        """Target images of the classes of a source batch, drawn and varied anew at every step.
 
         Of classes that the target lacks there are none; if it lacks all of them, there are some of any class.
         """
@@ -68,7 +101,7 @@ class TwoDomains(Adaptation):
             self.members[label][torch.randperm(len(self.members[label]))[: self.settings.shots_a_class].numpy()]
             for label in labels or self.members
         ]
-        return self.shots.batch(np.concatenate(chosen), self.device)
+        return self.varied(self.shots.batch(np.concatenate(chosen), self.device))
 
     def embed_both(self, source: Batch, target: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits and embeddings, (N, D), of the source's images followed by the target's, from one pass."""
