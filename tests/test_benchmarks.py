@@ -59,7 +59,7 @@ def test_a_few_shot_task_trains_on_all_and_never_draws_what_it_scores(real_data)
 
 
 def test_digits_that_one_benchmark_trains_on_are_not_scored_as_unseen_by_another():
-    for name in ("digits-lite", "digits-shifted", "digits-graded"):
+    for name in ("digits-lite", "digits-shifted", "digits-composed", "digits-graded"):
         assert "few-shot-mnist-svhn" in BENCHMARKS[name].trained_on_by
 
 

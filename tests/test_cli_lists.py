@@ -18,7 +18,7 @@ def test_methods_and_benchmarks_are_listed(onedomain):
     methods = json.loads(onedomain("methods", "--json")[1])["methods"]
     assert {"name", "summary", "citation", "settings"} <= set(methods[0])
     benchmarks = json.loads(onedomain("benchmarks", "--json")[1])["benchmarks"]
-    names = ["digits-lite", "digits", "digits-shifted", "digits-graded", "cifar10-c", "cifar10-c-lite"]
+    names = ["digits-lite", "digits", "digits-shifted", "digits-composed", "digits-graded", "cifar10-c"]
     assert [row["name"] for row in benchmarks][:6] == names
     adaptations = json.loads(onedomain("methods", "--json")[1])["adaptations"]
     assert [row["name"] for row in adaptations] == ["fine-tune", "fada", "ccsa"]

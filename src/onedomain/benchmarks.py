@@ -30,10 +30,17 @@ class Benchmark:
     targets: Mapping[str, Callable[[Path], Domain]]
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     trained_on_by: tuple[str, ...] = ()  # benchmarks whose training images are among the ones scored here
+    of_source: bool = False  # whether the targets are changed copies of source images
     metric: str = "accuracy"  # what its tables show first
     corruptions: bool = False  # whether the targets are corruptions × severities, as in `robustness`
     target_train: Mapping[str, Callable[[Path], Domain]] = field(default_factory=dict)  # what few shots are drawn from
     family: str = ""  # of tasks that one table reports together
+
+    def refuse_trained_on(self, trained: str | None, option: str) -> None:
+        """Images that a run of the benchmark `trained` learned are not unseen, nor are copies of them."""
+        if trained in self.trained_on_by:
+            given = f"its digits are among the training images of a {trained} run"
+            raise UserError(option, given, "a benchmark whose images this run has not seen")
 
     def load_for_scoring(self, data: Path) -> tuple[dict[str, Domain], list[str]]:
         """Held-out source and targets, and the reasons for those that are missing: the others still count."""
@@ -56,6 +63,10 @@ def _digits(name: str, split: str = "test") -> Callable[[Path], Domain]:
 
 def _shifted(name: str) -> Callable[[Path], Domain]:
     return lambda data: shifted.shifted(digits.held_out(data), name)
+
+
+def _shifted_shots(name: str) -> Callable[[Path], Domain]:
+    return lambda data: shifted.shifted(digits.for_shots(data), name, seed=1)  # other colours, turns and so on
 
 
 def _graded(name: str, severity: int) -> Callable[[Path], Domain]:
@@ -188,7 +199,22 @@ BENCHMARKS = {
             held_out=digits.held_out,
             calibration=digits.held_out,
             targets={name: _shifted(name) for name in shifted.SHIFTS},
+            target_train={name: _shifted_shots(name) for name in shifted.SHIFTS},
             trained_on_by=(_ALL_MNIST,),
+            of_source=True,
+        ),
+        Benchmark(
+            name="digits-composed",
+            summary="the same, under two or three of these shifts at once: to choose settings by, far from the source",
+            source="mnist",
+            network="lenet",
+            train=digits.source,
+            held_out=digits.held_out,
+            calibration=digits.held_out,
+            targets={name: _shifted(name) for name in shifted.COMPOSED},
+            target_train={name: _shifted_shots(name) for name in shifted.COMPOSED},
+            trained_on_by=(_ALL_MNIST,),
+            of_source=True,
         ),
         Benchmark(
             name="digits-graded",
@@ -204,6 +230,7 @@ BENCHMARKS = {
                 for severity in shifted.SEVERITIES
             },
             trained_on_by=(_ALL_MNIST,),
+            of_source=True,
         ),
         Benchmark(
             name="cifar10-c",

@@ -201,9 +201,7 @@ def own_folder(run: Run, path: str, name: str, split: str) -> Domain:
 
 
 def score_on(run: Run, benchmark: Benchmark, data: str | None) -> tuple[Evaluation, list[str]]:
-    if run.manifest.benchmark in benchmark.trained_on_by:
-        given = f"its digits are among the training images of a {run.manifest.benchmark} run"
-        raise UserError(f"--benchmark {benchmark.name}", given, "a benchmark whose images this run has not seen")
+    benchmark.refuse_trained_on(run.manifest.benchmark, f"--benchmark {benchmark.name}")
     domains, missing = benchmark.load_for_scoring(data_folder(data))
     trained = BENCHMARKS.get(run.manifest.benchmark or "")
     same_source = trained is not None and trained.train is benchmark.train

@@ -201,3 +201,15 @@ def test_a_benchmarks_target_is_drawn_from_its_training_images(onedomain, tmp_pa
     code, out, _ = onedomain("evaluate", folder, "--json", "--threads", 1)
     unseen = {name for name, row in json.loads(out)["domains"].items() if row["unseen"]}
     assert unseen == {"uci", "mnist-m-blend", "syn-rendered"}
+
+
+@pytest.mark.usefixtures("small_benchmark")
+def test_copies_of_images_that_the_run_learned_are_no_target(onedomain, tmp_path, monkeypatch):
+    train = ["train", "--benchmark", "digits-lite", "--steps", 1, "--no-evaluate", "--threads", 1]
+    assert onedomain(*train, "--out", tmp_path / "a")[0] == 0
+    seen = replace(BENCHMARKS["digits-shifted"], trained_on_by=("digits-lite",))
+    monkeypatch.setitem(BENCHMARKS, "digits-shifted", seen)
+    code, _, error = onedomain("adapt", tmp_path / "a", "--target", "coloured", "--shots", 7)
+    assert code == 2
+    assert "--target coloured of digits-shifted: its digits are among the training images of a digits-lite run" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -105,6 +105,8 @@ def _target(run: Run, trained: Benchmark | None, text: str, test: str | None, da
         if text not in benchmark.target_train:
             allowed = [*benchmark.target_train, "NAME=DIR with images of your own"]
             raise UserError("--target", f"{benchmark.name} has no training images of {text}", ", ".join(allowed))
+        if benchmark.of_source:
+            benchmark.refuse_trained_on(run.manifest.benchmark, f"--target {text} of {benchmark.name}")
         folder = data_folder(data)
         return Target(benchmark.target_train[text](folder), benchmark.targets[text](folder), benchmark.name)
     if not equals:

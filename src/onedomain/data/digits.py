@@ -27,6 +27,7 @@ CLASSES = tuple("0123456789")
 SIDE = 32
 SOURCE_IMAGES = 10_000
 HELD_OUT_IMAGES = 2_000
+SHOTS_IMAGES = 1_000
 RESAMPLING = "BILINEAR"  # of Pillow; the numbers depend on it, and OpenCV's differs in 4% of the pixels
 
 # Where published files are looked for under the data folder, in this order; {name} is mnist-m or mnist_m.
@@ -163,6 +164,12 @@ def held_out(data_dir: str | os.PathLike[str]) -> Domain:
     """The 2,000 training images of MNIST that follow the source: no method trains on them, no table reports them."""
     domain = _domain("mnist", "train", data_dir, SOURCE_IMAGES, SOURCE_IMAGES + HELD_OUT_IMAGES)
     return replace(domain, split="held-out")
+
+
+def for_shots(data_dir: str | os.PathLike[str]) -> Domain:
+    """The 1,000 training images of MNIST after those: shifted copies of them are what few shots are drawn from."""
+    start = SOURCE_IMAGES + HELD_OUT_IMAGES
+    return replace(_domain("mnist", "train", data_dir, start, start + SHOTS_IMAGES), split="for shots")
 
 
 def _domain(name: str, split: str, data_dir: str | os.PathLike[str], start: int = 0, stop: int | None = None) -> Domain:

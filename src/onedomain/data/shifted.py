@@ -19,12 +19,13 @@ SEVERITIES = (1, 2, 3, 4, 5)
 
 
 def shifted(domain: Domain, name: str, seed: int = 0) -> Domain:
-    """`domain` under the shift called `name`, one of `SHIFTS`."""
+    """`domain` under the shift called `name`, one of `SHIFTS`; or under several, as in `noisy+inverted`, in turn."""
     from onedomain.data.domain import Domain
 
-    images = np.asarray(domain.images[np.arange(len(domain))], np.float32) / 255
-    rng = np.random.default_rng([seed, list(SHIFTS).index(name)])
-    moved = np.clip(SHIFTS[name](images, rng), 0, 1)
+    moved: Array = np.asarray(domain.images[np.arange(len(domain))], np.float32) / 255
+    for part in name.split("+"):
+        rng = np.random.default_rng([seed, list(SHIFTS).index(part)])
+        moved = np.clip(SHIFTS[part](moved, rng), 0, 1)
     pixels = (255 * moved).round().astype(np.uint8)
     return Domain(name, domain.split, pixels, domain.labels, domain.classes, domain.void, note="generated")
 
@@ -97,3 +98,4 @@ SHIFTS: dict[str, Shift] = {
     "textured": textured,
     "reshaped": reshaped,
 }
+COMPOSED = ("reshaped+coloured", "reshaped+textured+inverted", "low-contrast+noisy")
