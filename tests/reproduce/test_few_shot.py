@@ -265,11 +265,18 @@ def test_the_table_is_that_of_the_family_at_quick_a_tenth():
             steps[row.key] = adapting(row.adaptation, QUICK, 10 * row.adaptation.shots)[0].settings.steps
         else:
             steps[row.key] = configured(row, QUICK, BENCHMARKS[row.benchmark])[0].settings.steps
-    assert steps == {
-        "sdg": 1000,
-        "uncertain-sdg": 150,
-        "sdg>fada-7": 250,
-        "sdg>ccsa-10": 250,
-        **{f"{method}>fine-tune-7": 438 for method in ("sdg", "uncertain-sdg")},
-        **{f"{method}>fine-tune-10": 625 for method in ("sdg", "uncertain-sdg")},
-    }
+    wanted, plain, varied = {"sdg": 1000, "uncertain-sdg": 150}, "", ":invert=0.25,vary=1"
+    for how in (plain, varied):
+        wanted |= {f"sdg>fada{how}-7": 250, f"sdg>ccsa{how}-10": 250}
+        for method in ("sdg", "uncertain-sdg"):
+            wanted |= {f"{method}>fine-tune{how}-7": 438, f"{method}>fine-tune{how}-10": 625}
+    assert steps == wanted
+
+
+def test_varied_and_plain_draws_are_rows_of_their_own():
+    varied = "sdg>fine-tune:invert=0.25,vary=1-7"
+    rows = [*made("sdg>fine-tune-7", (0.9, 0.5, 0.8)), *made(varied, (0.7, 0.4, 0.6))]
+    result = tabulate(FEW_SHOT, FULL, rows, command="x")
+    means = {row.row.key: row.cells["average"].mean for row in result.rows if row.cells["average"].mean is not None}
+    assert means == pytest.approx({"sdg>fine-tune-7": 220 / 3, varied: 170 / 3})
+    assert next(row for row in result.rows if row.row.key == varied).cells["average"].paper is None

@@ -49,6 +49,7 @@ _SEGMENTATION_QUICK = Scale(
 _FEW_SHOT = {"few-shot-usps-mnist/mnist": "U→M", "few-shot-mnist-svhn/svhn": "M→S", "few-shot-svhn-mnist/mnist": "S→M"}
 _TASKS = tuple(column.partition("/")[0] for column in _FEW_SHOT)
 _SCRATCH, _TUNED, _UNSUPERVISED = "from scratch on source and shots", "trained, then fine-tuned", "unsupervised"
+_OURS = "the same with vary=1 invert=0.25: ours"
 
 
 _FEW_SHOT_QUICK = Scale(
@@ -68,6 +69,24 @@ def _few_shot(label: str, method: str, *shots: int) -> tuple[Row, ...]:
     """A method as it was trained, and fine-tuned with so many images a class."""
     trained = Row(label, method, section=_TUNED, tasks=_TASKS)
     return (trained, *(replace(trained, adaptation=Adapting("fine-tune", count)) for count in shots))
+
+
+def _varied(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """Those of the rows that are adapted, with the drawn images moved, relit and in part inverted."""
+    return tuple(
+        replace(row, section=_OURS, adaptation=replace(row.adaptation, settings={"vary": 1.0, "invert": 0.25}))
+        for row in rows
+        if row.adaptation
+    )
+
+
+# From scratch nothing is taken over from the trained run but its network and its source.
+_ADAPTED = (
+    Row("FADA", "sdg", section=_SCRATCH, tasks=_TASKS, adaptation=Adapting("fada", 7)),
+    Row("CCSA", "sdg", section=_SCRATCH, tasks=_TASKS, adaptation=Adapting("ccsa", 10)),
+    *_few_shot("SDG", "sdg", 7, 10),
+    *_few_shot("Uncertain SDG", "uncertain-sdg", 7, 10),
+)
 
 
 def _curve(symbol: str, setting: str, values: tuple[float, ...], usual: float) -> tuple[Row, ...]:
@@ -230,11 +249,8 @@ TABLES = {
                     Row(label, label.lower(), section=_UNSUPERVISED, not_run="all, unlabelled")
                     for label in ("I2I", "DIRT-T", "SE", "SBADA", "G2A")
                 ),
-                # From scratch nothing is taken over from the trained run but its network and its source.
-                Row("FADA", "sdg", section=_SCRATCH, tasks=_TASKS, adaptation=Adapting("fada", 7)),
-                Row("CCSA", "sdg", section=_SCRATCH, tasks=_TASKS, adaptation=Adapting("ccsa", 10)),
-                *_few_shot("SDG", "sdg", 7, 10),
-                *_few_shot("Uncertain SDG", "uncertain-sdg", 7, 10),
+                *_ADAPTED,
+                *_varied(_ADAPTED),
             ),
             columns=(*(Score(name, title) for name, title in _FEW_SHOT.items()), Average(tuple(_FEW_SHOT))),
             notes=(
@@ -243,6 +259,8 @@ TABLES = {
                 "The unsupervised systems are not run: what they learn without labels is not in the library. The paper "
                 "seems to quote them, FADA and CCSA from other papers, with other networks.",
                 "The paper prints no row of Uncertain SDG without shots.",
+                "In the last section the drawn images are moved, relit and in part inverted at every step, which the "
+                "paper does not do: its numbers stand above.",
             ),
             scales=(_FEW_SHOT_QUICK,),
         ),
