@@ -146,7 +146,7 @@ def meta_gradient(
     for _ in range(inner_steps):
         here = path[-1]
         losses.append(source_loss(here))
-        inner_gradients.append(_gradient(losses[-1], here.params.values(), create_graph=second_order))
+        inner_gradients.append(gradients([losses[-1].sum()], here.params.values(), create_graph=second_order))
         theta_hat = {
             # Detached: a graph back to θ would only make the meta-test carry what the product below adds.
             name: torch.sub(start.detach(), gradient.detach(), alpha=rate).requires_grad_()
@@ -156,12 +156,12 @@ def meta_gradient(
 
     meta_test = domain_losses(path[-1])
     beside = dict(also or {})
-    both = _gradient(meta_test, [*path[-1].params.values(), *beside.values()])
+    both = gradients([meta_test.sum()], [*path[-1].params.values(), *beside.values()])
     meta, direct = both[: len(theta)], both[len(theta) :]
     if second_order:
         for here, gradient in zip(reversed(path[:-1]), reversed(inner_gradients), strict=True):
             curvature = _hessian_vector(gradient, here.params.values(), meta)
-            meta = [torch.sub(m, c, alpha=rate) for m, c in zip(meta, curvature, strict=True)]
+            meta = tuple(torch.sub(m, c, alpha=rate) for m, c in zip(meta, curvature, strict=True))
     total = {name: m + g.detach() for name, m, g in zip(theta, meta, inner_gradients[0], strict=True)}
     total.update(zip(beside, direct, strict=True))
     return MetaGradient(total, losses[0].detach(), meta_test.detach())
@@ -193,19 +193,19 @@ def gradients(
     values: Iterable[Tensor],
     by: Iterable[Tensor],
     towards: Iterable[Tensor] | None = None,
+    *,
     retain_graph: bool = False,
+    create_graph: bool = False,
 ) -> tuple[Tensor, ...]:
     """Gradients of `values`, each weighed by what stands at its place in `towards`; zeros for what takes no part."""
-    vectors = None if towards is None else tuple(towards)
     return torch.autograd.grad(
-        tuple(values), tuple(by), vectors, retain_graph=retain_graph, allow_unused=True, materialize_grads=True
-    )
-
-
-def _gradient(losses: Tensor, params: Iterable[Tensor], create_graph: bool = False) -> Sequence[Tensor]:
-    """∇ of the sum of `losses`; zeros for a parameter that takes no part."""
-    return torch.autograd.grad(
-        losses.sum(), list(params), create_graph=create_graph, allow_unused=True, materialize_grads=True
+        tuple(values),
+        tuple(by),
+        None if towards is None else tuple(towards),
+        retain_graph=retain_graph or create_graph,
+        create_graph=create_graph,
+        allow_unused=True,
+        materialize_grads=True,
     )
 
 
@@ -217,4 +217,4 @@ def _hessian_vector(gradient: Sequence[Tensor], params: Iterable[Tensor], vector
     if not curved:
         return [torch.zeros_like(parameter) for parameter in params]
     outputs, cotangents = zip(*curved, strict=True)
-    return torch.autograd.grad(outputs, params, cotangents, allow_unused=True, materialize_grads=True)
+    return gradients(outputs, params, cotangents)
