@@ -7,29 +7,45 @@ from dataclasses import replace
 import pytest
 import torch
 
-from onedomain.adaptation import adaptation_class, adaptation_names
+from onedomain.adaptation import adaptation_names, base
+from onedomain.adaptation.base import Adaptation
 from onedomain.adaptation.fine_tune import FineTune
+from onedomain.augmentation.flips_and_crops import flipped_and_cropped
+from onedomain.augmentation.lighting import relit
+from onedomain.augmentation.movement import moved
+from onedomain.data.domain import Batch
+from onedomain.equations import task_loss
+from onedomain.methods import base as methods_base
+from onedomain.networks import own_network
+from onedomain.settings import Settings
 from tests.adaptation.conftest import make_dim
-from tests.conftest import make_tiny
+from tests.adaptation.test_adapting import quick
+from tests.conftest import TinyNet, make_tiny
 
 
-def varied(domain, **settings):
+def begun(method, shots):
+    method.attach(own_network(TinyNet()), torch.device("cpu"))
+    method.meet(shots)
+    method.begin(shots)
+
+
+def shown(domain, **settings):
     method = FineTune(**settings)
-    method.meet(domain)
+    begun(method, domain)
     torch.manual_seed(0)
-    return method.varied(domain.batch(range(len(domain))))
+    return method.shown(domain.batch(range(len(domain))))
 
 
 def test_by_default_as_in_the_paper_it_shows_the_drawn_images_as_they_are():
     shots = make_dim(12)
-    batch = varied(shots)
+    batch = shown(shots)
     assert torch.equal(batch.images, shots.batch(range(12)).images)
 
 
 def test_drawn_images_are_moved_and_relit_more_the_larger_vary_is():
     shots = make_dim(12)
     plain = shots.batch(range(12))
-    little, much = varied(shots, vary=0.2), varied(shots, vary=1)
+    little, much = shown(shots, vary=0.2), shown(shots, vary=1)
     assert torch.equal(much.labels, plain.labels)
     assert 0 < (little.images - plain.images).abs().mean() < (much.images - plain.images).abs().mean()
     assert much.images.min() >= 0
@@ -39,7 +55,7 @@ def test_drawn_images_are_moved_and_relit_more_the_larger_vary_is():
 def test_inverting_is_asked_for_by_itself():
     shots = make_dim(12)
     plain = shots.batch(range(12)).images
-    torch.testing.assert_close(varied(shots, invert=1).images, 1 - plain)
+    torch.testing.assert_close(shown(shots, invert=1).images, 1 - plain)
 
 
 def test_labels_of_pixels_move_with_their_images():
@@ -47,9 +63,9 @@ def test_labels_of_pixels_move_with_their_images():
     pixels = (shots.images[..., 0] > 70).astype("int64")
     dense = replace(shots, images=(255 * pixels)[..., None].astype("uint8").repeat(3, 3), labels=pixels)
     method = FineTune(vary=1)
-    method.meet(dense)
+    begun(method, dense)
     torch.manual_seed(0)
-    images, labels = method.varied(dense.batch(range(12)))
+    images, labels = method.shown(dense.batch(range(12)))
     before = dense.batch(range(12))
     assert not torch.equal(labels, before.labels)
     # White is 1 and black is 0, and an interpolated pixel is nearer to the nearest one's: they agree nearly everywhere.
@@ -59,21 +75,66 @@ def test_labels_of_pixels_move_with_their_images():
     assert ((light > threshold) == labels.bool()).float().mean() > 0.9
 
 
-@pytest.mark.parametrize("name", [name for name in adaptation_names() if adaptation_class(name).from_scratch])
-def test_from_scratch_the_target_varies_and_the_source_does_not(name):
-    source, shots = make_tiny(), make_dim(12)
-    seen = {}
-    for vary in (0, 1):
-        method = adaptation_class(name)(vary=vary, shots_a_class=1)
-        method.meet(shots)
-        method.device = torch.device("cpu")
-        torch.manual_seed(0)
-        batch = source.batch(range(6))
-        before = batch.images.clone()
-        seen[vary] = method.beside(batch)
-        assert torch.equal(batch.images, before)
-    assert torch.equal(seen[0].labels, seen[1].labels)
-    assert not torch.equal(seen[0].images, seen[1].images)
-    plain = shots.batch(range(12)).images
-    assert all((image == plain).flatten(1).all(1).any() for image in seen[0].images)
-    assert not any((image == plain).flatten(1).all(1).any() for image in seen[1].images)
+@pytest.fixture
+def changes(monkeypatch):
+    """What is moved, relit, and flipped and cropped, call by call, while something is adapted."""
+    seen = {"moved": [], "relit": [], "flipped": []}
+
+    def spied(name, function):
+        def call(given, **options):
+            seen[name].append(given.images if isinstance(given, Batch) else given)
+            return function(given, **options)
+
+        return call
+
+    monkeypatch.setattr(base, "moved", spied("moved", moved))
+    monkeypatch.setattr(base, "relit", spied("relit", relit))
+    monkeypatch.setattr(methods_base, "flipped_and_cropped", spied("flipped", flipped_and_cropped))
+    return seen
+
+
+def known(images, domain):
+    """Whether every one of the images is one of the domain's, unchanged."""
+    whole = domain.batch(range(len(domain))).images
+    return all((image == whole).flatten(1).all(1).any() for image in images)
+
+
+@pytest.mark.parametrize("name", adaptation_names())
+def test_while_adapting_every_drawn_image_is_varied_once_a_step_and_no_other(run, changes, name):
+    target = make_dim()
+    method = quick(name, vary=1, invert=0.25)
+    run.adapt(target, 4, method=method, source=make_tiny(), held_out=make_tiny(30, seed=9), progress=False)
+    steps = 12 - getattr(method.settings, "pretrain_steps", 0)
+    assert len(changes["moved"]) == len(changes["relit"]) == steps
+    assert all(known(images, target) for images in changes["moved"])
+    assert changes["flipped"] == []
+
+
+@pytest.mark.parametrize("name", adaptation_names())
+def test_flips_and_crops_are_of_all_images_that_are_learned(run, changes, name):
+    target, source = make_dim(), make_tiny()
+    method = quick(name, flips_and_crops=True)
+    run.adapt(target, 4, method=method, source=source, held_out=make_tiny(30, seed=9), progress=False)
+    of_target = sum(known(images, target) for images in changes["flipped"])
+    assert of_target == 12 - getattr(method.settings, "pretrain_steps", 0)
+    assert len(changes["flipped"]) - of_target == (12 if method.from_scratch else 0)
+    assert changes["moved"] == []
+
+
+class Own(Adaptation):
+    """A user's: settings without `vary`, a step of its own."""
+
+    Settings = Settings
+    settings: Settings
+
+    def step(self, batch):
+        loss = task_loss(self.network(batch.images), batch.labels).mean()
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        return {"loss": loss.detach()}
+
+
+def test_an_adaptation_of_ones_own_needs_no_such_settings(run):
+    adapted = run.adapt(make_dim(), 4, method=Own(steps=3, batch_size=6), source=make_tiny(), progress=False)
+    assert adapted.run.manifest.adaptation.method == "Own"

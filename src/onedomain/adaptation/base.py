@@ -29,7 +29,10 @@ class ShotsSettings(Settings):
 
 
 class Adaptation(AdamMethod):
-    """Trains a network on drawn images of a target, `shots`; the loop and its promises are those of training."""
+    """Trains a network on drawn images of a target, `shots`; the loop and its promises are those of training.
+
+    A step shows them by `shown`, which is what `vary` and `invert` change.
+    """
 
     Settings = ShotsSettings
     settings: ShotsSettings
@@ -50,7 +53,11 @@ class Adaptation(AdamMethod):
         """The settings for so many drawn images: where `steps` are left open, they are found by a rule."""
         return self.settings.model_dump()
 
-    def varied(self, batch: Batch) -> Batch:
+    def begin(self, source: Domain) -> None:
+        super().begin(source)
+        self.shots_range = self.shots.value_range  # once: of a random dataset it may be another each time
+
+    def shown(self, batch: Batch) -> Batch:
         """Drawn images from elsewhere and in another light: so few of them would else be learned by heart."""
         vary, invert = self.settings.vary, self.settings.invert
         if vary > 0:
@@ -61,7 +68,7 @@ class Adaptation(AdamMethod):
                 contrast=CONTRAST * vary,
                 brightness=BRIGHTNESS * vary,
                 inverted=invert,
-                within=self.shots.value_range,
+                within=self.shots_range,
             )
             batch = Batch(lit, batch.labels)
         return batch
@@ -92,7 +99,7 @@ class TwoDomains(Adaptation):
         self.members = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
 
     def beside(self, batch: Batch) -> Batch:
-        """Target images of the classes of a source batch, drawn and varied anew at every step.
+        """Target images of the classes of a source batch, drawn and changed anew at every step.
 
         Of classes that the target lacks there are none; if it lacks all of them, there are some of any class.
         """
@@ -101,7 +108,7 @@ class TwoDomains(Adaptation):
             self.members[label][torch.randperm(len(self.members[label]))[: self.settings.shots_a_class].numpy()]
             for label in labels or self.members
         ]
-        return self.varied(self.shots.batch(np.concatenate(chosen), self.device))
+        return self.shown(self.varied(self.shots.batch(np.concatenate(chosen), self.device)))
 
     def embed_both(self, source: Batch, target: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits and embeddings, (N, D), of the source's images followed by the target's, from one pass."""

@@ -38,7 +38,7 @@ class FineTune(Adaptation):
         return {**settings.model_dump(), "steps": steps}
 
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:
-        batch = self.varied(batch)
+        batch = self.shown(batch)
         loss = task_loss(self.network(batch.images), batch.labels, self.shots.void).mean()
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
