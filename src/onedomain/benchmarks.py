@@ -230,7 +230,6 @@ BENCHMARKS = {
                 for severity in shifted.SEVERITIES
             },
             trained_on_by=(_ALL_MNIST,),
-            of_source=True,
         ),
         Benchmark(
             name="cifar10-c",

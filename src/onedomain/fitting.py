@@ -122,17 +122,26 @@ def fit(
     return run
 
 
-def begin_or_resume(folder: Path, method: Method, manifest: Manifest, resume: bool) -> Manifest:
-    """Make a new run folder, or check that the one there is of this very run; what it says then."""
+def begin_or_resume(
+    folder: Path, method: Method, manifest: Manifest, resume: bool, adaptation: Method | None = None
+) -> Manifest:
+    """Make a new run folder, or check that the one there is of this very run; what it says then.
+
+    `method` is that of the manifest, `adaptation` what adapts it.
+    """
     if not (resume and (folder / MANIFEST).exists()):
         refuse_used_folder(folder)
         begin_folder(folder, manifest)
         return manifest
     before = read_manifest(folder)
     remove_leftovers(folder)
-    refuse_changes(before, manifest, type(method.settings).model_construct().model_dump(mode="json"))
+    refuse_changes(before, manifest, _defaults(method), {} if adaptation is None else _defaults(adaptation))
     warn_of_other_environment(before, manifest)
     return before
+
+
+def _defaults(method: Method) -> dict[str, Any]:
+    return type(method.settings).model_construct().model_dump(mode="json")
 
 
 def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:

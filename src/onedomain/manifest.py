@@ -164,7 +164,8 @@ def describe_adapted(parent: Manifest, adaptation: AdaptationInfo, device: torch
     """The manifest of an adapted run: its parent's, or, trained from scratch, one of its own on the same source."""
     changed = {"onedomain": __version__, "adaptation": adaptation, **_made_with(device)}
     if adaptation.from_scratch:
-        changed |= {"method": adaptation.method, "settings": adaptation.settings}
+        network = parent.network.model_copy(update={"weights": None})  # nothing of them is left
+        changed |= {"method": adaptation.method, "settings": adaptation.settings, "network": network}
     return parent.model_copy(update=changed)
 
 
@@ -201,7 +202,11 @@ def read_manifest(folder: Path) -> Manifest:
         raise UserError(str(folder), f"is not a run folder (it has no {MANIFEST})", "a folder made by onedomain train")
     try:
         read = Manifest(**yaml.safe_load(path.read_text(encoding="utf-8")))
-        return read.model_copy(update={"settings": {**FORMERLY.get(read.method, {}), **read.settings}})
+        scratch = next((info for info in read.adaptations if info.from_scratch), None)
+        if scratch is None:
+            return read.model_copy(update={"settings": {**FORMERLY.get(read.method, {}), **read.settings}})
+        network = read.network.model_copy(update={"weights": None})
+        return read.model_copy(update={"settings": scratch.settings, "network": network})
     except (yaml.YAMLError, ValidationError, TypeError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(str(path), f"cannot be understood ({reason})", "a file written by onedomain") from None
@@ -218,12 +223,14 @@ def refuse_used_folder(folder: Path) -> None:
         raise UserError("out", f"{folder} exists and is not empty", hint)
 
 
-def refuse_changes(before: Manifest, now: Manifest, defaults: Mapping[str, Any]) -> None:
+def refuse_changes(
+    before: Manifest, now: Manifest, defaults: Mapping[str, Any], adaptation_defaults: Mapping[str, Any]
+) -> None:
     """A resumed run must be the same run: same method, settings, seed, network and data.
 
-    `defaults` are those of the settings: what they were where a setting is newer than the run.
+    The defaults are those of the settings: what they were where a setting is newer than the run, or than its parent.
     """
-    before = before.model_copy(update={"settings": {**defaults, **before.settings}})
+    before, now = (_filled(manifest, defaults, adaptation_defaults) for manifest in (before, now))
     if (before.adaptation is None) != (now.adaptation is None):
         was = "a trained run" if before.adaptation is None else "an adapted run"
         raise UserError("out", f"holds {was}, which is gone on with otherwise", resume_command(before))
@@ -232,6 +239,14 @@ def refuse_changes(before: Manifest, now: Manifest, defaults: Mapping[str, Any])
         now = now.model_copy(update={"adaptation": moved})
     for part in ("method", "seed", "benchmark", "network", "source", "settings", "adaptation"):
         _refuse_difference(part, getattr(before, part), getattr(now, part))
+
+
+def _filled(manifest: Manifest, defaults: Mapping[str, Any], adaptation_defaults: Mapping[str, Any]) -> Manifest:
+    changed: dict[str, Any] = {"settings": {**defaults, **manifest.settings}}
+    if manifest.adaptation is not None:
+        settings = {**adaptation_defaults, **manifest.adaptation.settings}
+        changed["adaptation"] = manifest.adaptation.model_copy(update={"settings": settings})
+    return manifest.model_copy(update=changed)
 
 
 def _refuse_difference(part: str, old: Any, new: Any) -> None:
@@ -254,6 +269,7 @@ def resume_command(manifest: Manifest, folder: Path | str = "FOLDER") -> str:
     target = adaptation.target if adaptation.benchmark else f"{adaptation.target}=DIR"
     words = ["onedomain", "adapt", adaptation.parent or "RUN", "--target", target, "--shots", str(adaptation.shots)]
     words += ["--method", adaptation.method, "--seed", str(adaptation.draw), "--resume", "--out", str(folder)]
+    words += ["--source", "DIR"] if adaptation.from_scratch and manifest.benchmark is None else []
     return shlex.join(words)
 
 

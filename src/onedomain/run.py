@@ -108,7 +108,7 @@ class Run:
         """
         if not (isinstance(domains, Mapping) and domains):
             raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
-        checked = {name: self._not_adapted_to(self.as_domain(data, name, "test")) for name, data in domains.items()}
+        checked = {name: self.not_adapted_to(self.as_domain(data, name, "test")) for name, data in domains.items()}
         scores: dict[str, Scores] = {}
         outcomes: dict[str, Outcome] = {}
         missing: dict[str, UserError] = {}
@@ -313,7 +313,7 @@ class Run:
         self._check_images(name, domain.image_shape, domain.value_range)
         return domain
 
-    def _not_adapted_to(self, domain: Domain) -> Domain:
+    def not_adapted_to(self, domain: Domain) -> Domain:
         """A domain without the images that the run was adapted to: it knows them by heart."""
         known = {image for info in self.manifest.adaptations for image in info.images}
         if not known:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import replace
 
@@ -249,8 +250,10 @@ def test_a_segmentation_run_adapts_to_so_many_images_in_all(tmp_path):
     adapted = run.adapt(night, 5, out=tmp_path / "b", **options)
     assert len(adapted.run.manifest.adaptation.images) == 5
     assert adapted.draws[0].after["night"].count == 7
-    assert adapted.change("night").gain > 0.2
-    assert adapted.change("day").mean_before > 0.9
+    assert adapted.summary()["metric"] == "miou"
+    assert adapted.change("night").after[0] == adapted.draws[0].after["night"].miou
+    assert adapted.change("night", "accuracy").gain > 0.2
+    assert adapted.change("day", "accuracy").mean_before > 0.9
     assert od.load(tmp_path / "b", network=nn.Conv2d(3, 2, 1)).predict(night.images).labels.shape == (12, 6, 6)
     with pytest.raises(od.UserError, match="method: ccsa pairs images of one class, and here pixels have labels"):
         run.adapt(night, 5, method="ccsa", source=day)
@@ -298,3 +301,22 @@ def test_the_manifest_on_disk_says_all_of_it(run, tmp_path):
     assert manifest.adaptation.settings["learning_rate"] == 1e-2
     assert manifest.adaptation.benchmark is None
     assert manifest.settings == run.manifest.settings
+
+
+@pytest.mark.parametrize("name", adaptation_names())
+def test_of_an_adapted_run_both_scores_are_of_the_same_images(run, tmp_path, name):
+    once = adapt(run, out=tmp_path / "b", test=make_dim(30, seed=5)).run
+    twice = adapt(once, name, out=tmp_path / "c", seed=1)
+    [draw] = twice.draws
+    assert draw.before["dim"].count == draw.after["dim"].count < 60
+    assert draw.before["dim"].fingerprint == draw.after["dim"].fingerprint
+    before = read_run(tmp_path / "c").scores_before("own")
+    assert before["dim"]["accuracy"]["unseen"] is False  # some of it the parent has learned
+
+
+def test_from_scratch_nothing_is_said_of_weights_that_the_parent_started_from(trained):
+    named = trained.manifest.network.model_copy(update={"weights": "start.pth sha256:0"})
+    run = copy.copy(trained)
+    run.manifest = trained.manifest.model_copy(update={"network": named})
+    assert adapt(run).run.manifest.network.weights == "start.pth sha256:0"
+    assert adapt(run, "ccsa").run.manifest.network.weights is None

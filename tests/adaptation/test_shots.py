@@ -53,6 +53,8 @@ def test_a_class_with_too_few_images_is_named_and_one_without_any_is_not_drawn(t
     assert np.bincount(without.labels[places]).tolist() == [5, 0, 5]
     assert missing_classes(without.subset(places)) == ("middle",)
     assert missing_classes(dense()) == ("c",)
+    ignored = replace(dense(), labels=np.arange(6 * 16).reshape(6, 4, 4) % 2, void=2)
+    assert missing_classes(ignored) == ()
 
 
 @pytest.mark.parametrize("shots", [0, -1, 2.5])

@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from onedomain.data import digits
+from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 
 LABELS = np.arange(20) % 10
@@ -109,6 +111,13 @@ def test_a_short_source_is_noted_and_one_without_a_class_refused(tmp_path: Path)
     write_npz(tmp_path, "mnist.npz", x_train=GREY[:9], y_train=LABELS[:9])
     with pytest.raises(UserError, match="no image of class 9"):
         digits.source(tmp_path)
+
+
+@pytest.mark.parametrize("part", [digits.held_out, digits.for_shots])
+def test_what_follows_the_source_must_be_there(part: Callable[[Path], Domain], tmp_path: Path) -> None:
+    write_mnist(tmp_path / "digits" / "mnist", "train", np.arange(10_000) % 10)
+    with pytest.raises(UserError, match=r"mnist \(train\): has 10,000 images; allowed: more than the first 1[02],000"):
+        part(tmp_path)
 
 
 def test_mnist_m_is_found_under_both_spellings(tmp_path: Path) -> None:

@@ -67,8 +67,14 @@ class Adapted:
         """What was scored: the target, if it has images to score, and the source."""
         return tuple(dict.fromkeys(name for draw in self.draws for name in draw.after))
 
-    def change(self, domain: str, metric: str = "accuracy") -> Change:
-        """Before and after on one of `domains`."""
+    @property
+    def metric(self) -> str:
+        """What is told of it: accuracy, or mIoU where pixels have labels."""
+        return "miou" if self.run.manifest.source.dense else "accuracy"
+
+    def change(self, domain: str, metric: str | None = None) -> Change:
+        """Before and after on one of `domains`, by `self.metric` or another."""
+        metric = metric or self.metric
         pairs = [(draw.before[domain], draw.after[domain]) for draw in self.draws if domain in draw.after]
         before = tuple(float(getattr(old, metric)) for old, _ in pairs)
         return Change(before, tuple(float(getattr(new, metric)) for _, new in pairs))
@@ -94,7 +100,7 @@ class Adapted:
         told = {} if info is None else info.model_dump(mode="json", exclude={"images", "before", "draw"})
         return {
             **told,
-            "metric": "accuracy",
+            "metric": self.metric,
             "domains": rows,
             "draws": [
                 {

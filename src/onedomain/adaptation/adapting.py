@@ -197,7 +197,8 @@ def _adapted(run: Run, chosen: Adaptation, plan: Plan, known: Known, resume: boo
     trainer.meet(plan.shots)
     manifest = describe_adapted(run.manifest, plan.info, device)
     if plan.folder is not None:
-        manifest = begin_or_resume(plan.folder, trainer if chosen.from_scratch else run.method, manifest, resume)
+        method = trainer if chosen.from_scratch else run.method
+        manifest = begin_or_resume(plan.folder, method, manifest, resume, trainer)
     history, seconds = train(trainer, trained_on, seed=number, folder=plan.folder, shown=progress)
     answering = trainer if chosen.from_scratch else answering_as(run, network, plan.folder)
     calibration = None if known.source is None else calibrated(answering, known.source, known.calibration)

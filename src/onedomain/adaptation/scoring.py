@@ -24,6 +24,7 @@ class Scorer:
         for name, domain in domains.items():
             if domain is None:
                 continue
+            domain = self.parent.not_adapted_to(domain)
             old = self._of_parent(name, domain)
             # Both are seen: the one in training, the other, by a few images, in adapting.
             new = adapted.evaluate({name: domain}, seen=[name], progress=self.progress)
@@ -39,6 +40,7 @@ class Scorer:
     def _of_parent(self, name: str, domain: Domain) -> Evaluation:
         key = (name, domain.fingerprint)
         if key not in self.done:
-            seen = [name] if name == self.source else []
+            known = [self.source, *(info.target for info in self.parent.manifest.adaptations)]
+            seen = [name] if name in known else []
             self.done[key] = self.parent.evaluate({name: domain}, seen=seen, progress=self.progress)
         return self.done[key]

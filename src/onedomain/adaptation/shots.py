@@ -38,8 +38,8 @@ def _first(places: IntArray, count: int, seed: list[int]) -> IntArray:
 
 
 def missing_classes(shots: Domain) -> tuple[str, ...]:
-    """Classes without a single drawn image, or pixel."""
-    present = set(np.unique(shots.labels[np.arange(len(shots))]).tolist())
+    """Classes without a single drawn image, or pixel; void is none of them."""
+    present = {*np.unique(shots.labels[np.arange(len(shots))]).tolist(), shots.void}
     return tuple(name for label, name in enumerate(shots.classes) if label not in present)
 
 

@@ -178,6 +178,8 @@ def _domain(name: str, split: str, data_dir: str | os.PathLike[str], start: int 
     images, labels = read(name, split, data_dir)
     published = SETS[name].counts[split]
     wanted = (published if stop is None else min(stop, published)) - start
+    if len(labels) <= start:
+        raise UserError(f"{name} ({split})", f"has {len(labels):,} images", f"more than the first {start:,}")
     images, labels = images[start:stop], labels[start:stop]
     note = "" if len(labels) == wanted else f"{len(labels):,} of {wanted:,} images"
     return Domain(name, split, to_rgb32(images), labels, CLASSES, note=note)

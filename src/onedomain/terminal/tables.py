@@ -138,7 +138,8 @@ def show_adapted(run: Run, adapted: Adapted) -> None:
     draws = f"{count} draws, mean ± standard deviation" if count > 1 else "1 draw"
     console = new_console()
     console.print(f"{run.manifest.method}, seed {run.manifest.seed}: {steps}; {draws}", style="italic")
-    table = new_table("domain", "images", "before %", "after %", "change", "")
+    shown = "mIoU" if adapted.metric == "miou" else "accuracy"
+    table = new_table("domain", "images", f"{shown} before %", "after %", "change", "")
     for name in adapted.domains:
         change = adapted.change(name)
         scores = next(draw.after[name] for draw in adapted.draws if name in draw.after)
