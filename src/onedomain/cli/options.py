@@ -19,7 +19,8 @@ BenchmarkName = Annotated[
 RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as `train` makes it.")]
 Steps = Annotated[int | None, typer.Option("--steps", help="Training steps; each method has its own default.")]
 Assignments = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated.")
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Change a setting (`onedomain methods`); may be repeated."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")]
 Data = Annotated[str | None, typer.Option("--data", metavar="DIR", help="Where the data sets lie. [ONEDOMAIN_DATA]")]
