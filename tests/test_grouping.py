@@ -64,20 +64,21 @@ def test_adaptations_are_told_apart_by_their_settings_and_all_their_history():
     first = adapted(plain)
     quick, twice = adapted(plain, settings={"steps": 9, "log_every": 3}), adapted(first, target="usps", shots=3)
     other = adapted(adapted(plain, settings={"steps": 9}), target="usps", shots=3, folder="other")
-    runs = [first, quick, twice, other, adapted(plain, method="MyOwn")]
+    runs = [first, quick, twice, other, adapted(plain, method="MyOwn"), adapted(plain, settings={"vary": 1.0})]
     assert [group.label for group in group_runs(runs)] == [
         "SDG, 7 shots of svhn",
         "SDG, 7 shots of svhn, adaptation.steps=9",
         "SDG, 7 shots of svhn, 3 shots of usps",
         "SDG, 7 shots of svhn, 3 shots of usps, adaptation.before.steps=9",
         "SDG, MyOwn 7 shots of svhn",
+        "SDG, 7 shots of svhn, vary=1",
     ]
 
 
 def test_other_images_of_one_name_are_another_target():
     plain = made_run({"a": 0.5}, "sdg")
     runs = [adapted(plain, fingerprint=name) for name in "ab"]
-    title = "SDG, 7 shots of svhn, adaptation.target data="
+    title = "SDG, 7 shots of svhn, target data="
     assert [group.label for group in group_runs(runs)] == [f"{title}a", f"{title}b"]
 
 

@@ -17,6 +17,7 @@ from onedomain.reproduce.paper import setting_text
 from onedomain.reproduce.tables import TABLES
 
 MOST_NAMED = 3  # settings that a name says; with more of them the folder's name is shorter
+LAST, BEFORE_IT = "adaptation.", "before."  # what facets of adaptations begin with: the last, one before it …
 BOOKKEEPING = ("checkpoint_every", "log_every")  # settings that change no result
 USUAL_ADAPTATION = adaptation_names()[0]  # goes without saying
 
@@ -209,7 +210,7 @@ def _without_bookkeeping(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _adaptations(run: RunRecords) -> list[tuple[str, AdaptationInfo]]:
     """The last one first, each with what its facets' names begin with."""
-    return [(f"adaptation.{'before.' * place}", info) for place, info in enumerate(run.manifest.adaptations)]
+    return [(f"{LAST}{BEFORE_IT * place}", info) for place, info in enumerate(run.manifest.adaptations)]
 
 
 def _usual_facets(run: RunRecords) -> dict[str, Any]:
@@ -228,7 +229,9 @@ def _words(facet: str, value: Any, run: RunRecords) -> str:
     if facet == "network":
         begun = f" from {manifest.network.weights.split()[0]}" if manifest.network.weights else ""
         return f"network {manifest.network.name or manifest.network.own}{begun}"
-    return f"{facet}={setting_text(value)}"
+    short = facet.removeprefix(LAST)  # where nothing else has that name
+    told = facet if short in manifest.settings or short.startswith(BEFORE_IT) else short
+    return f"{told}={setting_text(value)}"
 
 
 def _folder_name(run: RunRecords, runs: Sequence[RunRecords]) -> str:
