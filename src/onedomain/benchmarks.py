@@ -73,6 +73,28 @@ def _graded(name: str, severity: int) -> Callable[[Path], Domain]:
     return lambda data: shifted.graded(digits.held_out(data), name, severity)
 
 
+def _generated(
+    name: str,
+    summary: str,
+    targets: Mapping[str, Callable[[Path], Domain]],
+    target_train: Mapping[str, Callable[[Path], Domain]] | None = None,
+) -> Benchmark:
+    """From the source of `digits` to changed copies of source images that training never sees."""
+    return Benchmark(
+        name=name,
+        summary=f"the source of `digits` to {summary}",
+        source="mnist",
+        network="lenet",
+        train=digits.source,
+        held_out=digits.held_out,
+        calibration=digits.held_out,
+        targets=targets,
+        target_train=target_train or {},
+        trained_on_by=(_ALL_MNIST,),
+        of_source=True,
+    )
+
+
 def _lite(name: str, split: str = "test") -> Callable[[Path], Domain]:
     return lambda data: digits_lite.target(name, split)
 
@@ -190,46 +212,26 @@ BENCHMARKS = {
             targets={name: _digits(name) for name in ("svhn", "mnist-m", "syn", "usps")},
             target_train={name: _digits(name, "train") for name in ("svhn", "mnist-m", "syn", "usps")},
         ),
-        Benchmark(
-            name="digits-shifted",
-            summary="the source of `digits` to shifted copies of held-out source images: to choose settings by",
-            source="mnist",
-            network="lenet",
-            train=digits.source,
-            held_out=digits.held_out,
-            calibration=digits.held_out,
-            targets={name: _shifted(name) for name in shifted.SHIFTS},
-            target_train={name: _shifted_shots(name) for name in shifted.SHIFTS},
-            trained_on_by=(_ALL_MNIST,),
-            of_source=True,
+        _generated(
+            "digits-shifted",
+            "shifted copies of held-out source images: to choose settings by",
+            {name: _shifted(name) for name in shifted.SHIFTS},
+            {name: _shifted_shots(name) for name in shifted.SHIFTS},
         ),
-        Benchmark(
-            name="digits-composed",
-            summary="the same, under two or three of these shifts at once: to choose settings by, far from the source",
-            source="mnist",
-            network="lenet",
-            train=digits.source,
-            held_out=digits.held_out,
-            calibration=digits.held_out,
-            targets={name: _shifted(name) for name in shifted.COMPOSED},
-            target_train={name: _shifted_shots(name) for name in shifted.COMPOSED},
-            trained_on_by=(_ALL_MNIST,),
-            of_source=True,
+        _generated(
+            "digits-composed",
+            "held-out source images under two or three shifts at once: to choose settings by, farther away",
+            {name: _shifted(name) for name in shifted.COMPOSED},
+            {name: _shifted_shots(name) for name in shifted.COMPOSED},
         ),
-        Benchmark(
-            name="digits-graded",
-            summary="the source of `digits` to held-out source images, corrupted more and more: does uncertainty grow?",
-            source="mnist",
-            network="lenet",
-            train=digits.source,
-            held_out=digits.held_out,
-            calibration=digits.held_out,
-            targets={
+        _generated(
+            "digits-graded",
+            "held-out source images, corrupted more and more: does uncertainty grow?",
+            {
                 f"{name}-{severity}": _graded(name, severity)
                 for name in shifted.SHIFTS
                 for severity in shifted.SEVERITIES
             },
-            trained_on_by=(_ALL_MNIST,),
         ),
         Benchmark(
             name="cifar10-c",
