@@ -10,8 +10,8 @@ from bench.timing import compare
 from onedomain.data.domain import Domain
 from onedomain.methods.erm import ERM
 from onedomain.networks import build_network
-from onedomain.randomness import seed_everything
-from onedomain.training import ShuffledBatches
+from onedomain.training.loop import ShuffledBatches
+from onedomain.training.randomness import seed_everything
 
 BATCH = 32
 

@@ -17,11 +17,11 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.timing import compare
-from onedomain.ascent import ascend, frozen
-from onedomain.equations import ada_objective, relaxation, semantic_distance, task_loss
-from onedomain.meta import batch_losses, meta_gradient
+from onedomain.components.ascent import ascend, frozen
+from onedomain.components.equations import ada_objective, relaxation, semantic_distance, task_loss
+from onedomain.components.meta import batch_losses, meta_gradient
+from onedomain.components.wae import DenseAutoEncoder
 from onedomain.networks import build_network
-from onedomain.wae import DenseAutoEncoder
 
 BATCH, DOMAINS, RATE = 32, 3, 1e-4
 

@@ -18,7 +18,7 @@ from onedomain.data.domain import Domain
 from onedomain.methods import method_class
 from onedomain.methods.sdg import SDG
 from onedomain.networks import build_network
-from onedomain.training import peak_memory_mb
+from onedomain.training.loop import peak_memory_mb
 
 BATCH, SIZE, CLASSES = 2, (192, 320), 14
 METHODS: dict[str, dict[str, Any]] = {

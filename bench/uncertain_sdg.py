@@ -19,11 +19,11 @@ from torch.nn import functional
 
 from bench.sdg import batches
 from bench.timing import compare
+from onedomain.components.equations import hard_labels, mixup, perturbed, semantic_distance, smoothed_labels, task_loss
+from onedomain.components.perturb import smooth_normal
 from onedomain.data.domain import Batch, Domain
-from onedomain.equations import hard_labels, mixup, perturbed, semantic_distance, smoothed_labels, task_loss
 from onedomain.methods.uncertain_sdg import UncertainSDG
 from onedomain.networks import build_network
-from onedomain.perturb import smooth_normal
 
 BATCH, DRAWS = 32, 10
 

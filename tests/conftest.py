@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ from onedomain import cli
 from onedomain.data.domain import Domain
 
 torch.set_num_threads(1)
+pytest_plugins = ["tests.adapting"]
+ROOT = Path(__file__).parents[1]
+SHARED = Path(os.environ.get("ONEDOMAIN_DATA") or ROOT.parent / "shared" / "data")
 
 
 class TinyNet(nn.Module):
@@ -76,3 +80,14 @@ def real_data() -> Path:
     if not (folder / "digits" / "mnist.npz").exists():
         pytest.skip("no real data: set ONEDOMAIN_DATA to a folder with digits/mnist.npz")
     return folder
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that the test moves."""
+
+    class Clock:
+        now = 0.0
+
+    monkeypatch.setattr(time, "monotonic", lambda: Clock.now)
+    return Clock

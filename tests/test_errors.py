@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pickle
 
-from onedomain.data.digits import MissingData
+from onedomain.data.datasets.digits import MissingData
 from onedomain.errors import UserError
 
 

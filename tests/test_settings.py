@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from pydantic import model_validator
 
-from onedomain.adaptation.fada import FADASettings
 from onedomain.errors import UserError
+from onedomain.methods.adapt.fada import FADASettings
 from onedomain.methods.uncertain_sdg import UncertainSDGSettings
 from onedomain.settings import Settings, given_settings, parse_assignments, parse_settings
 

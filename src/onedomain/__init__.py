@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from onedomain._version import __version__
 from onedomain.errors import OnedomainError, TrainingDiverged, UserError
-from onedomain.methods import method_class, method_names
 
 if TYPE_CHECKING:
-    from onedomain.adaptation.adapted import Adapted
     from onedomain.data.domain import Domain
     from onedomain.data.frames import frame_folder
     from onedomain.data.own import image_folder
-    from onedomain.evaluation import Evaluation, Scores
-    from onedomain.fitting import fit, load
+    from onedomain.evaluation.scores import Evaluation, Scores
+    from onedomain.methods import method_names
     from onedomain.methods.augmix import AugMix
     from onedomain.methods.ccsa import CCSA
     from onedomain.methods.d_sne import DSNE
@@ -29,20 +27,23 @@ if TYPE_CHECKING:
     from onedomain.methods.randconv import RandConv
     from onedomain.methods.sdg import SDG
     from onedomain.methods.uncertain_sdg import UncertainSDG
-    from onedomain.run import Predictions, Run
+    from onedomain.training.adapted import Adapted
+    from onedomain.training.fit import fit, load
+    from onedomain.training.run import Predictions, Run
 
 # Imported when first asked for, so that `onedomain --help` does not wait for torch.
 _WHERE = {
-    "Adapted": "onedomain.adaptation.adapted",
+    "Adapted": "onedomain.training.adapted",
     "Domain": "onedomain.data.domain",
     "frame_folder": "onedomain.data.frames",
     "image_folder": "onedomain.data.own",
-    "Evaluation": "onedomain.evaluation",
-    "Scores": "onedomain.evaluation",
-    "Predictions": "onedomain.run",
-    "Run": "onedomain.run",
-    "fit": "onedomain.fitting",
-    "load": "onedomain.fitting",
+    "Evaluation": "onedomain.evaluation.scores",
+    "Scores": "onedomain.evaluation.scores",
+    "Predictions": "onedomain.training.run",
+    "Run": "onedomain.training.run",
+    "fit": "onedomain.training.fit",
+    "load": "onedomain.training.fit",
+    "method_names": "onedomain.methods",
 }
 
 __all__ = [
@@ -80,6 +81,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
         return getattr(importlib.import_module(_WHERE[name]), name)
+    from onedomain.methods import method_class, method_names
+
     # Every method's class is here under its own name: the file uncertain_sdg.py holds od.UncertainSDG.
     for method in method_names():
         if method.replace("-", "") == name.lower() and method_class(method).__name__ == name:

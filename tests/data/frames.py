@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from onedomain.data import synthia
+from onedomain.data.datasets import synthia
 
 
 def write_png16(path: Path, rgb: np.ndarray) -> None:

@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 import onedomain as od
-from onedomain.augmentation.movement import moved
-from onedomain.consistency import divergence_from_mean
+from onedomain.components.augmentations.movement import moved
+from onedomain.components.consistency import divergence_from_mean
+from onedomain.components.contrastive import contrastive_loss, nearest_other_loss, squared_distances
+from onedomain.components.equations import task_loss
 from onedomain.data.domain import Domain
-from onedomain.equations import task_loss
 from onedomain.methods import method_class, method_names
-from onedomain.pairs import contrastive_loss, nearest_other_loss, squared_distances
-from onedomain.training import BalancedBatches
+from onedomain.training.loop import BalancedBatches
 from tests.conftest import TinyNet, make_tiny
 from tests.methods.compared import QUICK, SETTINGS, begun, fit
 
@@ -61,8 +61,8 @@ def assert_same_files(folder):
 
 @pytest.mark.parametrize("moment", [1, 2, 4])
 def test_an_ensemble_killed_inside_a_round_goes_on_to_the_same_bits(tiny, tmp_path, monkeypatch, moment):
-    monkeypatch.setattr("onedomain.training.SECONDS_BETWEEN_SAVED_PARTS", -1.0)  # save after every part
-    monkeypatch.setattr("onedomain.augmented.BATCH", 10)
+    monkeypatch.setattr("onedomain.training.loop.SECONDS_BETWEEN_SAVED_PARTS", -1.0)  # save after every part
+    monkeypatch.setattr("onedomain.components.augmented_domains.BATCH", 10)
     fit("gud", tiny, steps=8, out=tmp_path / "whole", gammas="0.1,1")
     prepare, parts = od.GUD.prepare, 0
 

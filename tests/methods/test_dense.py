@@ -12,10 +12,10 @@ from PIL import Image
 from torch import nn
 
 import onedomain as od
-from onedomain.augmented import Augmentation
+from onedomain.components.augmented_domains import Augmentation
+from onedomain.components.equations import task_loss
+from onedomain.components.meta import Model, batch_losses
 from onedomain.data.domain import Domain
-from onedomain.equations import task_loss
-from onedomain.meta import Model, batch_losses
 from onedomain.methods import method_class
 from onedomain.networks import build_network, own_network
 
@@ -110,7 +110,7 @@ RESUMED = [
 
 @pytest.mark.parametrize(("name", "settings"), RESUMED, ids=[name for name, _ in RESUMED])
 def test_killed_and_resumed_it_ends_with_the_same_bits(name, settings, tmp_path, monkeypatch):
-    monkeypatch.setattr("onedomain.augmented.PIXELS_WITH_GRADIENTS", 4 * 12 * 16)
+    monkeypatch.setattr("onedomain.components.augmented_domains.PIXELS_WITH_GRADIENTS", 4 * 12 * 16)
     fit(name, settings, out=tmp_path / "whole")
     kind = method_class(name)
     step, done = kind.step, 0

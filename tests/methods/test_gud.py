@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import onedomain as od
-from onedomain.equations import task_loss
+from onedomain.components.equations import task_loss
 from onedomain.methods.me_ada import prediction_entropy
 from tests.conftest import TinyNet
 from tests.methods.compared import begun, fit

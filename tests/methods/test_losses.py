@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from onedomain.equations import task_loss
+from onedomain.components.equations import task_loss
 from onedomain.methods import method_class
 from onedomain.methods.base import LossMethod
 from tests.methods.compared import SETTINGS, begun

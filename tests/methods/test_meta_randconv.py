@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
 from onedomain.networks import own_network
 from tests.methods.compared import begun
 from tests.methods.uncertain import SmoothNet

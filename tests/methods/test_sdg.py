@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 import onedomain as od
+from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
 from onedomain.methods.sdg import SDG
 from onedomain.networks import own_network
 from tests.conftest import TinyNet, make_tiny
@@ -225,8 +225,8 @@ class Killed(BaseException):
 def test_killed_while_a_domain_is_made_and_resumed_it_ends_with_the_same_bits(
     tmp_path, tiny, moment, retrain, monkeypatch
 ):
-    monkeypatch.setattr("onedomain.training.SECONDS_BETWEEN_SAVED_PARTS", -1.0)  # save after every part
-    monkeypatch.setattr("onedomain.augmented.BATCH", 10)
+    monkeypatch.setattr("onedomain.training.loop.SECONDS_BETWEEN_SAVED_PARTS", -1.0)  # save after every part
+    monkeypatch.setattr("onedomain.components.augmented_domains.BATCH", 10)
     settings = {**QUICK, "checkpoint_every": 1, "wae_epochs": 10, "retrain": retrain}
 
     def fit(folder, resume=False):

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import onedomain as od
+from onedomain.components.equations import task_loss
+from onedomain.components.meta import Model
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
-from onedomain.meta import Model
 from onedomain.methods.uncertain_sdg import UncertainSDG
 from onedomain.networks.hooks import added, watched
 from tests.conftest import TinyNet

@@ -158,19 +158,6 @@ def test_an_embedding_that_the_noise_does_not_reach_is_refused(tiny):
             od.fit(UncertainSDG(**{**QUICK, "image": image}), tiny, **given)
 
 
-def test_a_run_from_before_images_were_perturbed_can_still_be_read(tiny, tmp_path):
-    given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "steps": 5, "progress": False}
-    run = od.fit(UncertainSDG(**QUICK), tiny, out=tmp_path / "a", **given)
-    manifest = tmp_path / "a" / "run.yaml"
-    lines = manifest.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if not line.strip().startswith(("image:", "ceiling:", "image_rate:"))]
-    assert len(kept) == len(lines) - 3
-    manifest.write_text("".join(kept))
-    loaded = od.load(tmp_path / "a", network=TinyNet())
-    assert loaded.method.settings.image is False
-    assert np.array_equal(loaded.predict(tiny.images).probabilities, run.predict(tiny.images).probabilities)
-
-
 def test_large_pixel_values_leave_phi_finite(tiny):
     images = tiny.images.astype(np.float32) * 4
     given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "steps": 30, "progress": False}

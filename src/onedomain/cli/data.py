@@ -13,7 +13,7 @@ app = typer.Typer(help="What data is there, whether it is whole, and how to get 
 
 
 def _data_names() -> list[str]:
-    from onedomain.data.prepare import CATALOGUE
+    from onedomain.data.datasets.prepare import CATALOGUE
 
     return list(CATALOGUE)
 
@@ -27,8 +27,9 @@ def _corruption_names() -> list[str]:
 @app.command("list")
 def data_list(data: Data = None, json: Json = False) -> None:
     """What data sets there are, and which lie in the data folder."""
-    from onedomain.data import data_folder, prepare
-    from onedomain.terminal.tables import show_data
+    from onedomain.cli.tables import show_data
+    from onedomain.data import data_folder
+    from onedomain.data.datasets import prepare
 
     folder = data_folder(data)
     show_data(folder, prepare.list_data(folder), json)
@@ -44,8 +45,9 @@ def data_check(
     json: Json = False,
 ) -> None:
     """Whether the data sets are whole: counts, labels, checksums."""
-    from onedomain.data import data_folder, prepare
-    from onedomain.terminal.tables import show_data
+    from onedomain.cli.tables import show_data
+    from onedomain.data import data_folder
+    from onedomain.data.datasets import prepare
 
     folder = data_folder(data)
     rows = prepare.check_data(folder, names)
@@ -61,8 +63,9 @@ def data_prepare(
     data: Data = None,
 ) -> None:
     """Fetch a data set, or take its official files from the data folder, and convert it."""
-    from onedomain.data import data_folder, prepare
-    from onedomain.terminal.progress import work_in_parts
+    from onedomain.data import data_folder
+    from onedomain.data.datasets import prepare
+    from onedomain.data.progress import work_in_parts
 
     prepare.check_name(name)
     with work_in_parts(f"prepare {name}") as tell:
@@ -87,6 +90,6 @@ def corrupt(
 
     Stopped, the same command goes on. Frost needs its overlays in the folder frost of --data.
     """
-    from onedomain import corrupt_command
+    from onedomain.cli import corrupt_command
 
     corrupt_command.corrupt(folder, kind, severity, out, seed, constants, data)

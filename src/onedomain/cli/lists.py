@@ -14,9 +14,9 @@ def methods(json: Json = False) -> None:
     """List the methods."""
     import json as json_format
 
-    from onedomain.adaptation import adaptation_class, adaptation_names
+    from onedomain.cli import tables
     from onedomain.methods import method_class, method_names
-    from onedomain.terminal import tables
+    from onedomain.methods.adapt import adaptation_class, adaptation_names
 
     found = [_described(name, method_class(name)) for name in method_names()]
     adaptations = [_described(name, adaptation_class(name)) for name in adaptation_names()]
@@ -40,7 +40,7 @@ def benchmarks(json: Json = False) -> None:
     import json as json_format
 
     from onedomain.benchmarks import BENCHMARKS
-    from onedomain.terminal import tables
+    from onedomain.cli import tables
 
     rows = [
         {

@@ -11,7 +11,7 @@ from onedomain.errors import UserError
 
 
 def _table_names() -> list[str]:
-    from onedomain.reproduce.tables import TABLES
+    from onedomain.reporting.reproduce.tables import TABLES
 
     return list(TABLES)
 
@@ -53,12 +53,12 @@ def reproduce(
 
     Runs that are finished are not repeated; killed or stopped, the same command goes on.
     """
-    from onedomain.reproduce.tables import find_scale, find_table
+    from onedomain.reporting.reproduce.tables import find_scale, find_table
 
     table, chosen = find_table(name), find_scale(scale)
     if records and (dry_run or use):
         raise UserError("--from", f"given together with {'--dry-run' if dry_run else '--use'}", "one of them")
-    from onedomain.reproduce import command
+    from onedomain.cli import reproduce_command as command
 
     request = command.Request(table, chosen, seeds, out, jobs, tuple(use or ()), data, device)
     if records:
@@ -74,7 +74,7 @@ def report(
     out: Annotated[str, typer.Option("--out", metavar="FILE", help="The page to write.")] = "report.html",
 ) -> None:
     """Write one self-contained HTML page of runs: who holds up where, and who knows when not."""
-    from onedomain.report import command
+    from onedomain.cli import report_command as command
 
     command.report(runs, out)
 
@@ -89,6 +89,6 @@ def figures(
 
     --benchmark says on whose domains; by default the first that all runs were scored on.
     """
-    from onedomain.figures import command
+    from onedomain.cli import figures_command as command
 
     command.figures(runs, out, benchmark, json)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from onedomain.adaptation import adaptation_names
 from onedomain.cli.options import Assignments, BenchmarkName, Data, Device, Json, Resume, RunFolder, Steps, Threads
 from onedomain.methods import method_names
+from onedomain.methods.adapt import adaptation_names
 
 
 def _target_names() -> list[str]:
@@ -29,7 +29,7 @@ def demo(
     threads: Threads = None,
 ) -> None:
     """Train on the embedded digits and score on four unseen domains: a few minutes, nothing to download."""
-    from onedomain import commands
+    from onedomain.cli import commands
 
     commands.demo(out, steps, threads)
 
@@ -75,7 +75,7 @@ def train(
 
     Without options: ERM on digits-lite. Killed or stopped, --resume goes on and ends with the same weights.
     """
-    from onedomain import commands
+    from onedomain.cli import commands
 
     commands.train(
         benchmark=benchmark,
@@ -111,7 +111,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Score a trained run on its benchmark's domains, on another benchmark's, or on your own folders."""
-    from onedomain import commands
+    from onedomain.cli import commands
 
     commands.evaluate(run, benchmark, on or [], data, device, threads, json)
 
@@ -130,7 +130,7 @@ def predict(
 
     A run that labels pixels writes two pictures for each image: the mask, and how uncertain each pixel is.
     """
-    from onedomain import commands
+    from onedomain.cli import commands
 
     commands.predict(run, images, out, device, json)
 
@@ -176,7 +176,7 @@ def adapt(
 
     Scores target and source before and after. Images to score are never drawn.
     """
-    from onedomain.adaptation import command
+    from onedomain.cli import adapt_command as command
 
     command.adapt_run(
         folder=run,

@@ -7,12 +7,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-import torch
 
 from onedomain.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 LARGEST_COPY = 2**28  # bytes that a subset of images in memory may take
@@ -123,6 +125,8 @@ class Domain:
 
     def batch(self, indices: Sequence[int] | IntArray, device: torch.device | str = "cpu") -> Batch:
         """The images at `indices` as float32 in the channels_last layout (bytes become 0 to 1), and their labels."""
+        import torch  # here alone: whoever only reads data, or what was recorded of it, need not wait for it
+
         index = np.asarray(indices)
         pixels = torch.from_numpy(np.ascontiguousarray(self.images[index])).to(device)
         # (n, h, w, c) in memory seen as (n, c, h, w) *is* channels_last: no copy is made.

@@ -15,8 +15,8 @@ import torch
 
 from onedomain.data.domain import Domain, IntArray
 from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
+from onedomain.data.progress import progress
 from onedomain.errors import UserError, unknown
-from onedomain.terminal.progress import progress
 
 _CHANNELS = (1, 3, 4)
 _IN_MEMORY = 2 * 2**30  # larger folders are decoded into a memory-mapped file

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def method_names() -> list[str]:
     """All methods, without importing any (nor torch)."""
-    files = (module.name for module in pkgutil.iter_modules(__path__))
+    files = (module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
     return sorted(name.replace("_", "-") for name in files if name != "base")
 
 

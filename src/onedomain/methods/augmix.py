@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
-from onedomain.augmentation.augmix import augmix
-from onedomain.consistency import divergence_from_mean
+from onedomain.components.augmentations.augmix import augmix
+from onedomain.components.consistency import divergence_from_mean
+from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
 from onedomain.methods.base import LossMethod
 from onedomain.settings import Settings
 

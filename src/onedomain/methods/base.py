@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from onedomain.augmentation.flips_and_crops import flipped_and_cropped
+from onedomain.components.augmentations.flips_and_crops import flipped_and_cropped
+from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch, Domain
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings, parse_settings
-from onedomain.uncertainty import Predictive
 
 
 @dataclass(frozen=True)

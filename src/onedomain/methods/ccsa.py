@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
+from onedomain.components.contrastive import contrastive_loss
+from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
 from onedomain.methods.base import LossMethod
-from onedomain.pairs import contrastive_loss
 from onedomain.settings import Settings
 
 

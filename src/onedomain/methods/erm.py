@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
 from onedomain.methods.base import LossMethod
 
 

@@ -11,14 +11,14 @@ import torch
 from pydantic import Field, field_validator
 from torch import nn
 
-from onedomain.ascent import ASCENT_COST, ascend, frozen, near_range
-from onedomain.augmented import Augmentation
+from onedomain.components.ascent import ASCENT_COST, ascend, frozen, near_range
+from onedomain.components.augmented_domains import Augmentation
+from onedomain.components.equations import ada_objective, semantic_distance, task_loss
+from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch, Domain
-from onedomain.equations import ada_objective, semantic_distance, task_loss
 from onedomain.methods.base import Method, Part
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings
-from onedomain.uncertainty import Predictive
 
 
 class GUDSettings(Settings):

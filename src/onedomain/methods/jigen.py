@@ -6,9 +6,9 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from onedomain.augmentation.jigsaw import GRID, TILES, distant_permutations, shuffle_tiles
+from onedomain.components.augmentations.jigsaw import GRID, TILES, distant_permutations, shuffle_tiles
+from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
 from onedomain.errors import UserError
 from onedomain.methods.base import LossMethod
 from onedomain.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
-from onedomain.equations import mean_over_pixels
+from onedomain.components.equations import mean_over_pixels
 from onedomain.methods.gud import GUD, GUDSettings
 
 

@@ -8,10 +8,14 @@ from typing import Literal
 import torch
 from pydantic import Field
 
-from onedomain.augmentation.random_convolution import mixed_with_original, progressive_convolution, random_convolution
+from onedomain.components.augmentations.random_convolution import (
+    mixed_with_original,
+    progressive_convolution,
+    random_convolution,
+)
+from onedomain.components.equations import task_loss
+from onedomain.components.meta import batch_losses, meta_gradient
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
-from onedomain.meta import batch_losses, meta_gradient
 from onedomain.methods.base import AdamMethod
 from onedomain.methods.randconv import SIZES
 from onedomain.settings import Settings

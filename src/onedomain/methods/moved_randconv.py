@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from onedomain.augmentation.movement import moved
+from onedomain.components.augmentations.movement import moved
 from onedomain.data.domain import Batch
 from onedomain.methods.pro_randconv import ProRandConv, ProRandConvSettings
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
-from onedomain.augmentation.random_convolution import progressive_convolution
+from onedomain.components.augmentations.random_convolution import progressive_convolution
+from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
-from onedomain.equations import task_loss
 from onedomain.methods.base import LossMethod
 from onedomain.settings import Settings
 

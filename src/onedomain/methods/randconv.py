@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
-from onedomain.augmentation.random_convolution import mixed_with_original, random_convolution
-from onedomain.consistency import divergence_from_mean
+from onedomain.components.augmentations.random_convolution import mixed_with_original, random_convolution
+from onedomain.components.consistency import divergence_from_mean
+from onedomain.components.equations import mean_over_pixels, task_loss
 from onedomain.data.domain import Batch
-from onedomain.equations import mean_over_pixels, task_loss
 from onedomain.methods.base import LossMethod
 from onedomain.settings import Settings
 

@@ -10,16 +10,12 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from onedomain.ascent import ASCENT_COST, ascend, frozen, near_range
-from onedomain.augmented import Augmentation
-from onedomain.data.domain import Batch, Domain, IntArray
-from onedomain.equations import ada_objective, relaxation, semantic_distance, task_loss
-from onedomain.memory import images_at_once
-from onedomain.meta import Model, batch_losses, meta_gradient
-from onedomain.methods.base import Method, Part
-from onedomain.settings import Settings
-from onedomain.transport import wasserstein
-from onedomain.wae import (
+from onedomain.components.ascent import ASCENT_COST, ascend, frozen, near_range
+from onedomain.components.augmented_domains import Augmentation
+from onedomain.components.equations import ada_objective, relaxation, semantic_distance, task_loss
+from onedomain.components.meta import Model, batch_losses, meta_gradient
+from onedomain.components.transport import wasserstein
+from onedomain.components.wae import (
     WAE_COST,
     AutoEncoder,
     ConvAutoEncoder,
@@ -28,6 +24,10 @@ from onedomain.wae import (
     WAESettings,
     WAETraining,
 )
+from onedomain.data.domain import Batch, Domain, IntArray
+from onedomain.data.memory import images_at_once
+from onedomain.methods.base import Method, Part
+from onedomain.settings import Settings
 
 TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on,
 TRANSPORT_VALUES = 2**24  # or fewer, so that they have no more values than this

@@ -13,15 +13,10 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from onedomain.arrays import as_bytes, as_vectors
-from onedomain.data.domain import Batch, Domain
-from onedomain.equations import task_loss
-from onedomain.memory import images_at_once
-from onedomain.meta import MetaGradient, Model, batch_losses, gradients, in_layout_of, meta_gradient
-from onedomain.methods.base import Method, Part
-from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
-from onedomain.networks.named import IMAGE
-from onedomain.perturb import (
+from onedomain.components.compact import as_bytes, as_vectors
+from onedomain.components.equations import task_loss
+from onedomain.components.meta import MetaGradient, Model, batch_losses, gradients, in_layout_of, meta_gradient
+from onedomain.components.perturb import (
     Labels,
     Made,
     Noise,
@@ -32,8 +27,13 @@ from onedomain.perturb import (
     make_domains,
     mixed_labels,
 )
+from onedomain.components.predictive import Predictive
+from onedomain.data.domain import Batch, Domain
+from onedomain.data.memory import images_at_once
+from onedomain.methods.base import Method, Part
+from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
+from onedomain.networks.named import IMAGE
 from onedomain.settings import Settings
-from onedomain.uncertainty import Predictive
 
 LARGEST_PASS = 500  # images times draws at once, fewer if they are large
 SNAPSHOTS_AT = (0.0, 0.05, 0.2, 0.4, 0.7, 1.0)  # of the steps after the warm-up

@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from onedomain.checkpoint import load_weights
 from onedomain.data.formats import decoding
 from onedomain.errors import UserError
+from onedomain.networks.weights import load_weights
 
 BACKBONE = "backbone."  # files of a classifier hold what is the backbone here
 _COUNTERS = "num_batches_tracked"  # older files do not have them

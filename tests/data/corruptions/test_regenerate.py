@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onedomain.data import cifar_c, prepare
 from onedomain.data.corruptions import KINDS, SEVERITIES, corrupt, regenerate
+from onedomain.data.datasets import cifar_c, prepare
 from onedomain.errors import UserError
 
 QUICK = ("fog", "gaussian-noise", "contrast")

@@ -13,10 +13,10 @@ import numpy as np
 
 from onedomain.data.corruptions import SEVERITIES, VERSION, corrupt, processes, set_for
 from onedomain.data.corruptions.shared import Bytes
+from onedomain.data.files import make_folder, write_atomically
 from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
+from onedomain.data.progress import progress
 from onedomain.errors import UserError
-from onedomain.files import make_folder, write_atomically
-from onedomain.terminal.progress import progress
 
 MADE = "corrupted.json"  # is in a folder that `corrupt_folder` filled, and says how
 

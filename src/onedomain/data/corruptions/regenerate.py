@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onedomain.data import cifar, cifar_c
-from onedomain.data.cifar_files import SIDE
 from onedomain.data.corruptions import KINDS, SEVERITIES, VERSION, corrupt, processes
 from onedomain.data.corruptions.shared import Bytes
+from onedomain.data.datasets import cifar, cifar_c
+from onedomain.data.datasets.cifar_files import SIDE
+from onedomain.data.files import make_folder, os_errors_are_user_errors, write_atomically
 from onedomain.errors import UserError
-from onedomain.files import make_folder, os_errors_are_user_errors, write_atomically
 
 BLOCK = 250  # images of one task: a matter of speed alone
 SEED = 0

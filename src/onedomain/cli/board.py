@@ -1,0 +1,95 @@
+"""One live display of many runs: bars in a terminal, plain lines in a log file. Always on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from onedomain.data.progress import duration
+from onedomain.reporting.sweep import Board, RunProgress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+@contextmanager
+def board(label: str, runs: int) -> Iterator[Board]:
+    """A display of so many runs."""
+    if not sys.stderr.isatty():
+        yield _Lines(label, runs)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("{task.description}", style="bold", markup=False),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[text]}", markup=False),
+    )
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    with Progress(*columns, console=console, expand=True) as bars:
+        yield _Bars(bars, label, runs)
+
+
+class _Bars:
+    def __init__(self, bars: Progress, label: str, runs: int) -> None:
+        self.bars, self.label, self.runs, self.ended_runs = bars, label, runs, 0
+        self.all = bars.add_task(label, total=1.0, text="")
+        self.tasks: dict[str, TaskID] = {}
+
+    def begun(self, name: str) -> None:
+        self.tasks[name] = self.bars.add_task(f"  {name}", total=None, text="starting")
+
+    def ended(self, name: str, seconds: float, error: str, log: str) -> None:
+        self.bars.remove_task(self.tasks.pop(name))
+        self.bars.console.print(_ended(name, seconds, error, log))
+        self.ended_runs += 1
+
+    def show(self, running: Sequence[RunProgress], share: float, seconds_left: float) -> None:
+        text = f"{self.ended_runs}/{self.runs} runs  {duration(seconds_left)} left"
+        self.bars.update(self.all, completed=share, text=text)
+        for run in running:
+            self.bars.update(self.tasks[run.name], completed=run.done, total=run.total or None, text=run.text)
+
+    def stopping(self) -> None:
+        self.bars.update(self.all, description=f"{self.label}: the runs save and stop")
+
+
+class _Lines:
+    """A line when a run begins or ends, and every 30 s one of all that go."""
+
+    def __init__(self, label: str, runs: int) -> None:
+        self.label, self.runs, self.ended_runs = label, runs, 0
+        self.last, self.told_to_stop = time.monotonic(), False
+
+    def begun(self, name: str) -> None:
+        self._say(f"begin  {name}")
+
+    def ended(self, name: str, seconds: float, error: str, log: str) -> None:
+        self.ended_runs += 1
+        self._say(_ended(name, seconds, error, log))
+
+    def show(self, running: Sequence[RunProgress], share: float, seconds_left: float) -> None:
+        now = time.monotonic()
+        if not running or now - self.last < SECONDS_BETWEEN_LINES:
+            return
+        self.last = now
+        each = "; ".join(f"{run.name}: {run.text}" for run in running)
+        self._say(f"{self.label}  {self.ended_runs}/{self.runs} runs  {duration(seconds_left)} left  {each}")
+
+    def stopping(self) -> None:
+        if not self.told_to_stop:
+            self._say(f"{self.label}: the runs save and stop")
+        self.told_to_stop = True
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+def _ended(name: str, seconds: float, error: str, log: str) -> str:
+    return f"failed {name}: {error} (log: {log})" if error else f"done   {name} in {duration(seconds)}"

@@ -1,0 +1,1 @@
+"""What methods are made of: equations, ascent, meta-learning, the auto-encoder, noise, augmentations."""

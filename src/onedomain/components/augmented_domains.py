@@ -1,0 +1,182 @@
+"""Augmented domains S⁺: made batch by batch, kept in a memory-mapped file, so that neither size nor a kill matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from onedomain.components.augmented_samples import PAIRS, save_sample
+from onedomain.data.domain import Batch, Chosen, Domain, IntArray
+from onedomain.data.files import make_folder, os_errors_are_user_errors
+from onedomain.data.memory import PIXELS_WITH_GRADIENTS, images_at_once
+from onedomain.errors import UserError
+
+BATCH = 100  # images that are replaced at once, fewer if they are large: each image changes by itself
+
+
+class Pool:
+    """Several domains of the same classes seen as one, such as S ∪ {S⁺ᵢ}."""
+
+    def __init__(self, domains: Sequence[Domain]) -> None:
+        self.domains = domains
+        self.starts = np.cumsum([0, *(len(domain) for domain in domains)])
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def batch(self, indices: IntArray, device: torch.device | str = "cpu") -> Batch:
+        """The images at `indices`, in that order, whichever domains they come from."""
+        owner = np.searchsorted(self.starts, indices, side="right") - 1
+        parts = [
+            (np.flatnonzero(owner == place), domain.batch(indices[owner == place] - self.starts[place], device))
+            for place, domain in enumerate(self.domains)
+            if (owner == place).any()
+        ]
+        order = torch.from_numpy(np.argsort(np.concatenate([places for places, _ in parts]))).to(device)
+        images = torch.cat([batch.images for _, batch in parts])[order]
+        return Batch(
+            images.contiguous(memory_format=torch.channels_last), torch.cat([b.labels for _, b in parts])[order]
+        )
+
+    def labels(self, indices: IntArray) -> np.ndarray:
+        """The labels at `indices`, without their images."""
+        owner = np.searchsorted(self.starts, indices, side="right") - 1
+        labels = np.empty((len(indices), *self.domains[0].labels.shape[1:]), np.int64)
+        for place in np.unique(owner):
+            labels[owner == place] = self.domains[place].labels[indices[owner == place] - self.starts[place]]
+        return labels
+
+
+class PoolLabels:
+    """The labels of a pool's pixels, looked up when asked for: a domain has as many as its images have bytes."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.shape = (len(pool), *pool.domains[0].labels.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    def __getitem__(self, indices: Any, /) -> np.ndarray:
+        return self.pool.labels(indices)
+
+
+class AugmentedDomain:
+    """A domain in the making: chosen images of a pool, each to be replaced by what it became.
+
+    Which images are chosen follows from the seed, so only the number done has to be remembered to go on after a kill.
+    Pixels are kept as 16-bit floats, finer than the bytes of the source.
+    """
+
+    def __init__(
+        self, name: str, pool: Pool, size: int, seed: Sequence[int], folder: Path | None, done: int = 0
+    ) -> None:
+        self.name, self.pool, self.done = name, pool, done
+        self.chosen: IntArray = np.random.default_rng(list(seed)).permutation(len(pool))[:size]
+        shape = (len(self.chosen), *pool.domains[0].image_shape)
+        self.images: np.ndarray
+        if folder is None:
+            self.images = np.empty(shape, np.float16)
+            return
+        path = folder / f"{name}.npy"
+        if done:
+            self.images = self._open(path, shape)
+            return
+        make_folder(folder)
+        with os_errors_are_user_errors(path):
+            self.images = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
+
+    def _open(self, path: Path, shape: tuple[int, ...]) -> np.ndarray:
+        try:
+            np.lib.format.open_memmap(path, mode="r")  # "r+" would quietly lengthen a file that was cut
+            images = np.lib.format.open_memmap(path, mode="r+")
+        except (OSError, ValueError) as error:
+            raise UserError(str(path), f"cannot be read ({str(error)[:100]})", "the file that this run wrote") from None
+        if images.shape != shape or images.dtype != np.float16:
+            given = f"holds {images.dtype} of shape {images.shape}"
+            raise UserError(str(path), given, f"float16 of shape {shape}, as this run wrote")
+        return images
+
+    @property
+    def complete(self) -> bool:
+        return self.done == len(self.chosen)
+
+    def next_batch(self, count: int, device: torch.device | str) -> Batch:
+        """The images that are next to be replaced."""
+        return self.pool.batch(self.chosen[self.done : self.done + count], device)
+
+    def extend(self, images: torch.Tensor) -> None:
+        """Write what the images of `next_batch` became."""
+        stop = self.done + len(images)
+        self.images[self.done : stop] = images.permute(0, 2, 3, 1).cpu().numpy()
+        if isinstance(self.images, np.memmap):
+            self.images.flush()
+        self.done = stop
+
+    def save_sample(self, folder: Path) -> None:
+        """Keep some images beside what they were made from; which are chosen is random already."""
+        chosen = self.chosen[:PAIRS]
+        made = self.as_domain()
+        originals, images = self.pool.batch(chosen).images, made.batch(np.arange(len(chosen))).images
+        origins = np.searchsorted(self.pool.starts, chosen, side="right") - 1
+        value_range = self.pool.domains[0].value_range
+        save_sample(folder, self.name, originals, images, made.labels, origins, value_range)
+
+    def as_domain(self) -> Domain:
+        source = self.pool.domains[0]
+        labels = Chosen(PoolLabels(self.pool), self.chosen) if source.dense else self.pool.labels(self.chosen)
+        return Domain(self.name, "train", self.images, labels, source.classes, source.void, note="augmented")
+
+
+class Augmentation:
+    """The augmented domains of a run, made one after another from the source and the earlier ones.
+
+    Each holds `size` images, or as many as there are to choose from. The state is how far the making has come; the
+    images are in `folder`, or in memory without one.
+    """
+
+    def __init__(self, source: Domain, size: int, seed: Sequence[int], folder: Path | None) -> None:
+        self.source, self.size, self.seed, self.folder = source, size, tuple(seed), folder
+        self.domains: list[Domain] = []
+        self.making: AugmentedDomain | None = None
+
+    @property
+    def pool(self) -> Pool:
+        """S ∪ {S⁺ᵢ}."""
+        return Pool([self.source, *self.domains])
+
+    def make(self, change: Callable[[Batch], torch.Tensor], device: torch.device | str) -> Iterator[float]:
+        """Make the next domain by `change`, and say how much of it is done; goes on where a kill left it."""
+        self.making = self.making or self._next(done=0)
+        height, width, _ = self.source.image_shape
+        at_once = images_at_once(height, width, BATCH, PIXELS_WITH_GRADIENTS)
+        while not self.making.complete:
+            self.making.extend(change(self.making.next_batch(at_once, device)))
+            yield self.making.done / len(self.making.chosen)
+        if self.folder is not None:
+            self.making.save_sample(self.folder)
+        self.domains.append(self.making.as_domain())
+        self.making = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"domains": len(self.domains), "making": None if self.making is None else self.making.done}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.domains, self.making = [], None
+        for _ in range(state["domains"]):
+            self.domains.append(self._next(done=None).as_domain())
+        if state["making"] is not None:
+            self.making = self._next(done=state["making"])
+
+    def _next(self, done: int | None) -> AugmentedDomain:
+        """The next domain, of which `done` images are made already; all of them, if None."""
+        number, pool = len(self.domains) + 1, self.pool
+        size = min(self.size, len(pool))
+        seed = (*self.seed, number)
+        return AugmentedDomain(
+            f"augmented-{number}", pool, size, seed, self.folder, done=size if done is None else done
+        )

@@ -1,0 +1,35 @@
+"""Images and embeddings in the small form in which a run folder keeps them."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from onedomain.data.arrays import ByteArray, FloatArray
+
+LONGEST_SIDE = 96  # of an image that is kept; larger ones are averaged down
+MOST_FEATURES = 4096  # of an embedding; of larger ones, which are maps, the mean over their places is kept
+
+
+def as_vectors(embedding: torch.Tensor) -> FloatArray:
+    """z of each image as one vector of 16-bit floats, (N, D)."""
+    if embedding[0].numel() > MOST_FEATURES and embedding.dim() > 2:
+        embedding = embedding.flatten(2).mean(2)
+    largest = torch.finfo(torch.float16).max
+    vectors: FloatArray = embedding.flatten(1).float().clamp(-largest, largest).half().cpu().numpy()
+    return vectors
+
+
+def as_bytes(images: torch.Tensor, value_range: tuple[float, float], longest: int = LONGEST_SIDE) -> ByteArray:
+    """(N, channels, height, width) as bytes of (N, height, width, channels), what is out of range cut off.
+
+    Images with a side above `longest` are averaged down to it.
+    """
+    low, high = value_range
+    unit = ((images.float() - low) / max(high - low, 1e-12)).clamp(0, 1)
+    height, width = images.shape[2:]
+    if max(height, width) > longest:
+        scale = longest / max(height, width)
+        unit = F.interpolate(unit, (max(1, round(height * scale)), max(1, round(width * scale))), mode="area")
+    pixels: ByteArray = (255 * unit).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu().numpy()
+    return pixels

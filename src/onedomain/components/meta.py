@@ -1,0 +1,220 @@
+"""Eq. 8 and 9: meta-train on the source, meta-test on the augmented domains, and the gradient of both.
+
+BatchNorm. In a meta step the network runs at θ on the source and at θ̂ on K domains. A layer in train mode
+normalises with the statistics of its own batch, so each domain is a pass of its own when the network has
+such a layer; any other network takes all K domains in one pass, which gives the same losses. The running
+statistics are those of the source at θ: the first source pass moves them, once a meta step, no other does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from onedomain.components.equations import task_loss
+
+Parameters = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network at given parameters: called like the network itself, which keeps its own.
+
+    `buffers` stand in for the network's own; the passes of this model write into them instead.
+    """
+
+    network: nn.Module
+    params: Mapping[str, Tensor]
+    buffers: Mapping[str, Tensor]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return functional_call(self.network, {**self.params, **self.buffers}, args, kwargs)
+
+    @property
+    def mixes_samples(self) -> bool:
+        """Whether some layer normalises with the statistics of the batch: BatchNorm in train mode."""
+        return any(module.training and hasattr(module, "running_mean") for module in self.network.modules())
+
+
+class MetaGradient(NamedTuple):
+    """Eq. 9: the gradient by parameter name, and the losses it is the gradient of, without a graph."""
+
+    gradients: Parameters
+    source_loss: Tensor  # as source_loss returned it
+    domain_losses: Tensor  # as domain_losses returned them, (K,)
+
+    def assign(self, network: nn.Module, prefix: str = "") -> None:
+        """Make this the `.grad` of the network's parameters, for an optimiser to step.
+
+        `prefix` stands before their names among the gradients, such as that of a module given as `also`.
+        """
+        for name, parameter in network.named_parameters():
+            gradient = self.gradients.get(prefix + name)
+            parameter.grad = None if gradient is None else in_layout_of(parameter, gradient)
+
+
+def in_layout_of(parameter: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient in the memory layout of its parameter: fused optimisers walk over both without looking."""
+    same = gradient.stride() == parameter.stride()
+    return gradient if same else torch.empty_like(parameter).copy_(gradient)
+
+
+def inner_step(
+    params: Mapping[str, Tensor],
+    loss: Tensor | Callable[[Parameters], Tensor],
+    *,
+    rate: float,
+    second_order: bool = True,
+) -> Parameters:
+    """Eq. 8: θ̂ = θ − η∇L(θ), as tensors that remember how they came from θ.
+
+    Args:
+        params: θ by name. One that requires no gradient, or that the loss does not use, keeps its value.
+        loss: a scalar computed from `params`, or a function of them that gives one.
+        rate: η.
+        second_order: keep the graph through ∇, so that a gradient of θ̂ sees the curvature of L. Otherwise ∇
+            counts as a constant.
+
+    Returns:
+        θ̂ by name.
+
+    >>> theta = {"w": torch.tensor(3.0, requires_grad=True)}
+    >>> inner_step(theta, lambda p: p["w"] ** 2, rate=0.1)["w"].item()
+    2.4000000953674316
+    """
+    params = dict(params)
+    value = loss(params) if callable(loss) else loss
+    moving = [name for name, parameter in params.items() if parameter.requires_grad]
+    starts = [params[name] for name in moving]
+    gradients = torch.autograd.grad(value, starts, create_graph=second_order, allow_unused=True)
+    for name, start, gradient in zip(moving, starts, gradients, strict=True):
+        if gradient is not None:
+            params[name] = start - rate * gradient
+    return params
+
+
+def meta_gradient(
+    network: nn.Module,
+    source_loss: Callable[[Model], Tensor],
+    domain_losses: Callable[[Model], Tensor],
+    *,
+    rate: float,
+    inner_steps: int = 1,
+    second_order: bool = True,
+    also: Mapping[str, Tensor] | None = None,
+) -> MetaGradient:
+    """Eq. 9: ∇θ[ L(θ; S) + Σₖ L(θ̂; S⁺ₖ) ], where θ̂ is θ after `inner_steps` of Eq. 8 on S.
+
+    With g' = ∇ΣₖL(θ̂; S⁺ₖ), the chain rule through one inner step gives (I − η∇²L(θ; S))·g'. So the meta-test
+    is an ordinary gradient at θ̂, with no graph back to θ, and the curvature enters as one Hessian-vector
+    product on the source pass that the inner step has made already. This is exact, and several inner steps
+    chain the same product.
+
+    Args:
+        network: its parameters that require a gradient are θ; their `.grad` stays as it is.
+        source_loss: L(θ; S), such as `lambda model: batch_losses(model, [source])`. Its values are summed.
+        domain_losses: L(θ̂; S⁺ₖ) of each domain, (K,), such as `lambda model: batch_losses(model, domains)`.
+        rate: η of the inner steps.
+        inner_steps: how many gradient steps lead from θ to θ̂, at least 1, all on the same source batch.
+        second_order: False leaves the Hessian out: the gradient at θ̂ counts as the gradient at θ.
+        also: tensors beside θ that the meta-test depends on directly; their gradients are taken along. It is read
+            after the meta-test: `source_loss` may make them.
+
+    Returns:
+        The gradient of each parameter by its name, those of `also` by theirs, and the losses.
+        Random layers (dropout) draw anew in each pass.
+
+    >>> network = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.constant_(network.weight, 1.0)
+    >>> x = torch.ones(1, 1)
+    >>> square = lambda model: model(x).square().sum()
+    >>> meta_gradient(network, square, square, rate=0.25).gradients["weight"]  # 2θ + 2θ̂(1 − 2η), θ̂ = 0.5
+    tensor([[2.5000]])
+    """
+    theta = {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
+    spare_buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
+
+    # Without stand-ins for its buffers, this first pass moves the network's own running statistics.
+    path = [Model(network, theta, buffers={})]
+    losses: list[Tensor] = []
+    inner_gradients: list[Sequence[Tensor]] = []
+    for _ in range(inner_steps):
+        here = path[-1]
+        losses.append(source_loss(here))
+        inner_gradients.append(gradients([losses[-1].sum()], here.params.values(), create_graph=second_order))
+        theta_hat = {
+            # Detached: a graph back to θ would only make the meta-test carry what the product below adds.
+            name: torch.sub(start.detach(), gradient.detach(), alpha=rate).requires_grad_()
+            for (name, start), gradient in zip(here.params.items(), inner_gradients[-1], strict=True)
+        }
+        path.append(Model(network, theta_hat, spare_buffers))
+
+    meta_test = domain_losses(path[-1])
+    beside = dict(also or {})
+    both = gradients([meta_test.sum()], [*path[-1].params.values(), *beside.values()])
+    meta, direct = both[: len(theta)], both[len(theta) :]
+    if second_order:
+        for here, gradient in zip(reversed(path[:-1]), reversed(inner_gradients), strict=True):
+            curvature = _hessian_vector(gradient, here.params.values(), meta)
+            meta = tuple(torch.sub(m, c, alpha=rate) for m, c in zip(meta, curvature, strict=True))
+    total = {name: m + g.detach() for name, m, g in zip(theta, meta, inner_gradients[0], strict=True)}
+    total.update(zip(beside, direct, strict=True))
+    return MetaGradient(total, losses[0].detach(), meta_test.detach())
+
+
+def batch_losses(
+    model: Model,
+    batches: Sequence[tuple[Tensor, Tensor]],
+    loss: Callable[[Tensor, Tensor], Tensor] = task_loss,
+) -> Tensor:
+    """The mean loss on each of K batches, in one pass if the network treats each sample by itself.
+
+    Args:
+        model: the network at some parameters.
+        batches: K pairs of images (Nₖ, C, H, W) and labels, at least one pair.
+        loss: logits and labels → one value per sample.
+
+    Returns:
+        (K,).
+    """
+    if model.mixes_samples:
+        return torch.stack([loss(model(images), labels).mean() for images, labels in batches])
+    images = torch.cat([images for images, _ in batches])
+    logits = model(images).split([len(images) for images, _ in batches])
+    return torch.stack([loss(part, labels).mean() for part, (_, labels) in zip(logits, batches, strict=True)])
+
+
+def gradients(
+    values: Iterable[Tensor],
+    by: Iterable[Tensor],
+    towards: Iterable[Tensor] | None = None,
+    *,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+) -> tuple[Tensor, ...]:
+    """Gradients of `values`, each weighed by what stands at its place in `towards`; zeros for what takes no part."""
+    return torch.autograd.grad(
+        tuple(values),
+        tuple(by),
+        None if towards is None else tuple(towards),
+        retain_graph=retain_graph or create_graph,
+        create_graph=create_graph,
+        allow_unused=True,
+        materialize_grads=True,
+    )
+
+
+def _hessian_vector(gradient: Sequence[Tensor], params: Iterable[Tensor], vector: Sequence[Tensor]) -> Sequence[Tensor]:
+    """∇²L·v as the gradient of ⟨∇L, v⟩, where `gradient` is ∇L with its graph."""
+    # A parameter that enters the loss linearly, or not at all, has a gradient without a graph: no curvature.
+    curved = [(g, v) for g, v in zip(gradient, vector, strict=True) if g.requires_grad]
+    params = list(params)
+    if not curved:
+        return [torch.zeros_like(parameter) for parameter in params]
+    outputs, cotangents = zip(*curved, strict=True)
+    return gradients(outputs, params, cotangents)

@@ -1,0 +1,334 @@
+"""φ of Uncertain SDG: φp learns noise for named layers (Eq. 10), φm how to mix it in (Eq. 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.distributions import Beta
+
+from onedomain.components.compact import as_vectors
+from onedomain.components.equations import hard_labels, mixup, semantic_distance, smoothed_labels, task_loss
+from onedomain.components.meta import Model
+from onedomain.errors import UserError
+from onedomain.networks import NamedNetwork
+from onedomain.networks.hooks import added, probe, watched
+from onedomain.networks.named import IMAGE
+
+MU_BOUND = 2.0  # released code: μ within ±2, σ up to 1
+BETA_RANGE = (0.5, 2.0)  # released code: of a and b
+START_MU, START_LOG_VARIANCE = -2.0, -4.0  # before the bounds: training starts from little noise
+SMOOTH_SIDES = (2, 4, 8, 16)  # independent values along a side of the image's noise
+LARGEST_MAP = 28  # of the side of (μ, σ) that φm reads; the first layer of the Digits LeNet has 28×28
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What φ says of N samples: μ and σ of every layer, each (N, …), and a, b, τ, each (N,)."""
+
+    mu: list[Tensor]
+    sigma: list[Tensor]
+    a: Tensor
+    b: Tensor
+    tau: Tensor
+    image: bool = False  # whether the first of the layers is the image itself, whose noise is smooth
+
+    @property
+    def statistics(self) -> Tensor:
+        """Means of the last layer's μ and σ over each channel, (N, F): it lies closest to what the network answers."""
+        last = self.mu[-1], self.sigma[-1]
+        return torch.cat([each.flatten(2).mean(2) if each.dim() > 2 else each for each in last], 1)
+
+    def draw(self, count: int) -> list[Tensor]:
+        """Softplus(e), e ~ N(μ, σ), for every layer, drawn `count` times: (count, N, …), with gradients to φ."""
+        smooth = [self.image and place == 0 for place in range(len(self.mu))]
+        drawn = zip(self.mu, smooth, strict=True)
+        return self._with([smooth_normal(count, mu) if smoothly else _normal(count, mu) for mu, smoothly in drawn])
+
+    def draw_alike(self, count: int, seed: int) -> list[Tensor]:
+        """The same, with one standard normal draw for all samples: what is drawn for one does not depend on others."""
+        generator = torch.Generator().manual_seed(seed)
+        layers = self.mu[1:] if self.image else self.mu
+        standard = [torch.randn(count, 1, *mu.shape[1:], generator=generator).to(mu) for mu in layers]
+        if self.image:
+            standard.insert(0, smooth_normal(count, self.mu[0][:1], generator))
+        return self._with(standard)
+
+    def _with(self, standard: list[Tensor]) -> list[Tensor]:
+        drawn = zip(self.mu, self.sigma, standard, strict=True)
+        return [_Softplus.apply(mu, sigma, normal) for mu, sigma, normal in drawn]  # type: ignore[no-untyped-call]
+
+    def draw_mix(self, count: int) -> Tensor:
+        """λ ~ Beta(a, b) of every sample and draw, (count, N), with gradients to φm (implicit reparameterisation)."""
+        mix: Tensor = Beta(self.a, self.b).rsample((count,))
+        return mix
+
+
+@dataclass(frozen=True)
+class Made:
+    """What φ makes of a batch: K domains, of one or both kinds (perturbed, mixed)."""
+
+    offsets: list[Tensor]  # Softplus(e) of every layer, (K, N, …)
+    share: Tensor  # 1 − λ, (kinds, K, N)
+    labels: Tensor  # (kinds, K, N, classes, …)
+    weights: Tensor  # of the kinds' losses
+
+    @property
+    def parts(self) -> dict[str, Tensor]:
+        """All that depends on φ."""
+        # A slash stands in no parameter's name: these names lie beside those of the network's.
+        named = {f"φ/offset/{place}": offset for place, offset in enumerate(self.offsets)}
+        every = {**named, "φ/share": self.share, "φ/labels": self.labels}
+        return {name: tensor for name, tensor in every.items() if tensor.requires_grad}
+
+    def cut(self) -> Made:
+        """The same values; what depends on φ as leaves whose gradients can be asked for."""
+
+        def leaf(tensor: Tensor) -> Tensor:
+            return tensor.detach().requires_grad_(tensor.requires_grad)
+
+        return Made([leaf(offset) for offset in self.offsets], leaf(self.share), leaf(self.labels), self.weights)
+
+    def weighed(self, values: Tensor) -> Tensor:
+        """(kinds, K, N) → (K,): the mean over the samples of each domain, the kinds by their weights."""
+        return (self.weights[:, None] * values.mean(2)).sum(0)
+
+    @property
+    def smoothness(self) -> Tensor:
+        """Mean of what the labels of the last kind give to other classes than the largest; void pixels have none."""
+        labels = self.labels[-1].detach()
+        return (labels.sum(2) - labels.amax(2)).sum() / labels.sum().clamp(min=1)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of a batch, (N, …), of so many classes; pixels labelled `void` never count."""
+
+    values: Tensor
+    classes: int
+    void: int | None = None
+
+    @cached_property
+    def hard(self) -> Tensor:
+        """All of a sample's mass on its class, (N, classes, …)."""
+        return hard_labels(self.values, self.classes, self.void)
+
+
+def make_domains(noise: Noise, labels: Labels, count: int, weights: tuple[float, float], rho: float) -> Made:
+    """Eq. 10 and 11: `count` domains of perturbed samples with their own labels, and of mixed ones with mixed labels.
+
+    `weights` are those of the losses on both kinds; one that weighs nothing is not made. Both share their draws of e.
+    """
+    hard = labels.hard
+    kinds: list[tuple[float, Tensor, Tensor]] = []  # weight, 1 − λ, labels
+    of_perturbed, of_mixed = weights
+    if of_perturbed > 0:
+        share = torch.ones(count, len(hard), device=hard.device)
+        kinds.append((of_perturbed, share, hard.expand(count, *hard.shape)))
+    if of_mixed > 0:
+        mix = noise.draw_mix(count)
+        kinds.append((of_mixed, 1 - mix, mixed_labels(noise, labels, mix, rho)))
+    weighed, shares, labelled = zip(*kinds, strict=True)
+    weight = torch.tensor(weighed, device=hard.device)
+    return Made(noise.draw(count), torch.stack(shares), torch.stack(labelled), weight)
+
+
+def mixed_labels(noise: Noise, labels: Labels, mix: Tensor, rho: float) -> Tensor:
+    """y⁺ of Eq. 11 for each draw of λ: y mixed with what is smoothed by chance τ, (draws, N, classes, …)."""
+    smooth = smoothed_labels(labels.values, labels.classes, noise.tau, rho, labels.void)
+    return torch.stack([mixup(labels.hard, smooth, each) for each in mix])
+
+
+def domain_losses(
+    model: Model, network: NamedNetwork, images: Tensor, made: Made, z: Tensor, *, expand: bool
+) -> tuple[Tensor, Tensor]:
+    """The loss on every sample of K domains, and how far each carries z (L_const, Eq. 5, as a mean over features).
+
+    Both (kinds, K, N). All are one batch, unless the network has BatchNorm in train mode: then each domain is one.
+    `expand` says that the network takes the images once, and the noise makes the copies.
+    """
+    kinds, k, size = made.share.shape
+
+    def passed(offsets: list[Tensor], share: Tensor) -> tuple[Tensor, Tensor]:
+        copies = 1 if expand else share.shape[0] * share.shape[1]
+        with added(network, offsets, share), watched(network) as seen:
+            logits = model(images.repeat(copies, 1, 1, 1) if copies > 1 else images)
+        return logits, seen.z
+
+    if model.mixes_samples:
+        parts = [
+            passed([offset[each : each + 1] for offset in made.offsets], made.share[kind, each].view(1, 1, size))
+            for kind in range(kinds)
+            for each in range(k)
+        ]
+        logits, z_plus = (torch.cat(column) for column in zip(*parts, strict=True))
+    else:
+        logits, z_plus = passed(made.offsets, made.share)
+    losses = task_loss(logits, made.labels.flatten(0, 2))
+    distances = semantic_distance(z.detach().repeat(kinds * k, *[1] * (z.dim() - 1)), z_plus) / (z[0].numel() / 2)
+    return losses.view(kinds, k, size), distances.view(kinds, k, size)
+
+
+class _Softplus(torch.autograd.Function):
+    """Softplus(μ + σ·ε) of all draws. Its own backward, which sums over draws without products of their size."""
+
+    @staticmethod
+    def forward(ctx: Any, mu: Tensor, sigma: Tensor, standard: Tensor) -> Tensor:
+        e = torch.addcmul(mu, sigma, standard)
+        ctx.save_for_backward(e, standard)
+        return F.softplus(e)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        e, standard = ctx.saved_tensors
+        of_mu, of_sigma = torch.zeros_like(e[0]), torch.zeros_like(e[0])
+        for of_draw, e_of_draw, standard_of_draw in zip(gradient, e, standard, strict=True):
+            of_e = torch.sigmoid(e_of_draw).mul_(of_draw)
+            of_mu += of_e
+            of_sigma.addcmul_(of_e, standard_of_draw)
+        return of_mu, of_sigma, None
+
+
+class Perturbation(nn.Module):
+    """φp and φm for the layers that `network.perturb` names, the image among them or not.
+
+    Per layer, a twin of it that gives μ and another that gives log σ², both from the layer's input; a layer that is
+    neither convolution nor linear gets a 3×3 convolution or a linear map instead. φm is one linear map from the first
+    layer's (μ, σ), not the image's, to a, b and τ; maps with a side above 28 are averaged down to it, so that φm does
+    not grow with the image. For the Digits LeNet these are 720,643 parameters, and 168 more with its images.
+    """
+
+    def __init__(self, network: NamedNetwork, images: Tensor) -> None:
+        super().__init__()
+        seen = probe(network, images)
+        self.image = network.perturb[0] == IMAGE
+        self.read = int(self.image)  # the place of the first layer, which φm reads
+        modules = [None if name == IMAGE else network.module.get_submodule(name) for name in network.perturb]
+        shapes = list(zip(modules, seen.inputs, seen.outputs, strict=True))
+        self.mu = nn.ModuleList([_twin(*shape, start=START_MU) for shape in shapes])
+        self.log_variance = nn.ModuleList([_twin(*shape, start=START_LOG_VARIANCE) for shape in shapes])
+        self.mixer = nn.Linear(2 * _readable(seen.outputs[self.read]).shape[1], 3)
+        self.to(images.device)
+
+    def forward(self, inputs: Sequence[Tensor]) -> Noise:
+        """(μ, σ) and (a, b, τ) from the inputs of the perturbed layers. θ gets no gradient through them."""
+        inputs = [each.detach() for each in inputs]
+        mu = [MU_BOUND * torch.tanh(twin(x) / MU_BOUND) for twin, x in zip(self.mu, inputs, strict=True)]
+        # log σ² is bounded by 0 from above, as −softplus(−s); the root of a sigmoid would have no gradient far below 0.
+        sigma = [torch.exp(-0.5 * F.softplus(-twin(x))) for twin, x in zip(self.log_variance, inputs, strict=True)]
+        raw = torch.sigmoid(self.mixer(torch.cat([_readable(mu[self.read]), _readable(sigma[self.read])], 1)))
+        low, high = BETA_RANGE
+        a, b, tau = (low + (high - low) * raw[:, 0], low + (high - low) * raw[:, 1], raw[:, 2])
+        return Noise(mu, sigma, a, b, tau, self.image)
+
+
+@torch.no_grad()
+def effect_of(noise: Noise, network: NamedNetwork, images: Tensor, pictured: int) -> dict[str, np.ndarray]:
+    """What one draw of the noise does to images, in full (Eq. 10).
+
+    `perturbation` is |e| = |h⁺ − h|, its mean over an image's features, (N, layers); `perturbation_maps` its mean over
+    the channels of the first layer (the image, if it is perturbed), of the first images, if that layer gives maps;
+    `perturbed_embedding` is z⁺.
+    """
+    offsets = noise.draw(1)
+    in_full = torch.ones(1, 1, len(images), device=images.device)
+    with added(network, offsets, in_full), watched(network) as moved:
+        network(images)
+    means = torch.stack([offset[0].flatten(1).mean(1) for offset in offsets], 1)
+    effect = {"perturbation": means.float().cpu().numpy(), "perturbed_embedding": as_vectors(moved.z)}
+    if offsets[0].dim() == 5:
+        effect["perturbation_maps"] = offsets[0][0, :pictured].mean(1).half().cpu().numpy()
+    return effect
+
+
+def by_fan_in(phi: Perturbation, *, of_image: float, of_layers: float) -> list[dict[str, Any]]:
+    """Rates that change a twin's output by about as much, whatever the number of its inputs.
+
+    Adam moves every weight alike: the map of φm, with 100,352 inputs, would be at its bounds after a few steps. The
+    twins of the image have a rate of their own.
+    """
+    of_the_image = {id(p) for twins in (phi.mu, phi.log_variance) for p in twins[0].parameters() if phi.image}
+    return [
+        {
+            "params": [parameter],
+            "lr": (of_image if id(parameter) in of_the_image else of_layers)
+            / (parameter[0].numel() if parameter.dim() > 1 else 1),
+        }
+        for parameter in phi.parameters()
+    ]
+
+
+def _twin(layer: nn.Module | None, before: Tensor, after: Tensor, start: float) -> nn.Module:
+    """A map with the layer's shape, small at first and around `start`."""
+    twin: nn.Conv2d | nn.Linear | nn.Sequential
+    if isinstance(layer, nn.Conv2d):
+        twin = nn.Conv2d(
+            layer.in_channels,
+            layer.out_channels,
+            layer.kernel_size,  # type: ignore[arg-type]
+            layer.stride,  # type: ignore[arg-type]
+            layer.padding,  # type: ignore[arg-type]
+            layer.dilation,  # type: ignore[arg-type]
+            layer.groups,
+        )
+        last: nn.Module = twin
+    elif before.dim() == 2 and after.dim() == 2:
+        last = twin = nn.Linear(before.shape[1], after.shape[1])
+    elif before.dim() == 4 and after.dim() == 4:
+        last = nn.Conv2d(before.shape[1], after.shape[1], 3, padding=1)
+        resize = nn.AdaptiveAvgPool2d(tuple(after.shape[2:]))
+        twin = nn.Sequential(resize, last)
+    else:
+        raise UserError("perturb", f"a layer turns {tuple(before.shape)} into {tuple(after.shape)}", "maps or vectors")
+    nn.init.constant_(last.bias, start)  # type: ignore[arg-type]
+    return twin.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def _normal(count: int, like: Tensor) -> Tensor:
+    """Standard normal draws, (count, *like.shape), in the memory layout of `like`: mixed layouts are slow to add."""
+    if like.dim() == 4 and like.is_contiguous(memory_format=torch.channels_last):
+        n, c, h, w = like.shape
+        return torch.randn(count, n, h, w, c, device=like.device, dtype=like.dtype).permute(0, 1, 4, 2, 3)
+    return torch.randn(count, *like.shape, device=like.device, dtype=like.dtype)
+
+
+def smooth_normal(count: int, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Standard normal at every place of an image, and alike at places near each other: (count, *like.shape).
+
+    Each image draws how smooth: between 2 and 16 independent values along a side, linear in between. White noise is
+    what the first convolution averages away; other cameras and places differ in what is larger than a few pixels.
+    """
+    samples, channels, *size = like.shape
+    drawn = torch.zeros(count * samples, channels, *size, dtype=torch.float32)
+    which = torch.randint(len(SMOOTH_SIDES), (count * samples,), generator=generator)
+    for place, side in enumerate(SMOOTH_SIDES):
+        rows, columns = (_between(min(side, along), along) for along in size)
+        chosen = which == place
+        few = int(chosen.sum()), channels, rows.shape[1], columns.shape[1]
+        coarse = torch.randn(few, generator=generator, dtype=torch.float32)
+        drawn[chosen] = rows @ coarse @ columns.T
+    return drawn.view(count, samples, channels, *size).to(like)
+
+
+@cache
+def _between(few: int, many: int) -> Tensor:
+    """(many, few): linear interpolation of `few` values, such that independent ones of variance 1 keep it."""
+    weights = F.interpolate(torch.eye(few, dtype=torch.float32)[None], size=many, mode="linear")[0].T
+    normalised: Tensor = weights / weights.norm(dim=1, keepdim=True)
+    return normalised
+
+
+def _readable(parameter: Tensor) -> Tensor:
+    """μ or σ as a vector for φm: (N, …) → (N, features)."""
+    if parameter.dim() == 4 and max(parameter.shape[2:]) > LARGEST_MAP:
+        height, width = (min(side, LARGEST_MAP) for side in parameter.shape[2:])
+        parameter = F.adaptive_avg_pool2d(parameter, (height, width))
+    return parameter.flatten(1)

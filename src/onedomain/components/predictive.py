@@ -1,0 +1,75 @@
+"""What a model says of images, and how sure it is of it: from one pass or several Monte-Carlo draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+class Predictive:
+    """What a model says of N samples, from Monte-Carlo draws that are taken up one by one: none of them is kept.
+
+    `draws` are probabilities, (N, C, …) each; `plain` those of the undisturbed network, the prediction if they are
+    given. `statistics` are those of (μ, σ), if φ gives them, (N, F); `embedding` is z of the plain pass, (N, …), if the
+    network's layer is named.
+    """
+
+    def __init__(
+        self,
+        draws: Iterable[Tensor],
+        statistics: Tensor | None = None,
+        embedding: Tensor | None = None,
+        plain: Tensor | None = None,
+    ) -> None:
+        self.statistics, self.embedding = statistics, embedding
+        rest = iter(draws)
+        total, expected, count = next(rest), None, 1
+        for draw in rest:
+            expected = (entropy(total) if expected is None else expected) + entropy(draw)
+            total, count = total + draw, count + 1
+        self.mean = total if count == 1 else total / count  # of the draws, (N, C, …)
+        self.probabilities = self.mean if plain is None else plain  # the prediction, (N, C, …)
+        self.expected_entropy = None if expected is None else expected / count  # of a draw, (N, …); None for one draw
+
+    @classmethod
+    def joined(cls, parts: Sequence[Predictive]) -> Predictive:
+        """Of all samples, what was said of them in parts, by the same model and number of draws."""
+
+        def column(name: str) -> Tensor | None:
+            values = [getattr(part, name) for part in parts]
+            return None if values[0] is None else torch.cat(values)
+
+        draws = [torch.cat([part.mean for part in parts])]
+        whole = cls(draws, column("statistics"), column("embedding"), column("probabilities"))
+        whole.expected_entropy = column("expected_entropy")
+        return whole
+
+    @cached_property
+    def entropy(self) -> Tensor:
+        """Of the prediction, in nats, (N, …): 0 when certain, log(C) when clueless."""
+        return entropy(self.probabilities)
+
+    @cached_property
+    def predictive_entropy(self) -> Tensor:
+        """Of the draws' mean, in nats, (N, …); that of the prediction, if nothing was drawn."""
+        return entropy(self.mean)
+
+    @cached_property
+    def mutual_information(self) -> Tensor:
+        """Entropy of the draws' mean minus their mean entropy, (N, …): what they disagree about. 0 for one draw."""
+        if self.expected_entropy is None:
+            return torch.zeros_like(self.entropy)
+        return (self.predictive_entropy - self.expected_entropy).clamp(min=0)
+
+
+def entropy(probabilities: Tensor) -> Tensor:
+    """−Σ p log p over dimension 1, in nats; certain predictions have 0.
+
+    >>> entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
+    tensor([0.6931, 0.0000])
+    """
+    surprise: Tensor = torch.special.entr(probabilities)
+    return surprise.sum(1)

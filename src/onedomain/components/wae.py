@@ -1,0 +1,285 @@
+"""The Wasserstein auto-encoder V (Eq. 6): its networks, and a training that goes on from any step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from onedomain.components.ascent import frozen
+from onedomain.components.equations import (
+    discriminator_loss,
+    gan_penalty,
+    mmd_penalty,
+    reconstruction_cross_entropy,
+    reconstruction_error,
+    wae_loss,
+)
+
+WAE_COST = 0.2  # time of an image in a step of the dense V by that in a step of ERM; 32 images of 3×32×32, one thread
+
+
+class AutoEncoder(nn.Module):
+    """V = G∘Q: an encoder to codes e of shape (N, code) and a decoder back to images in [0, 1]."""
+
+    judge: tuple[int, ...] = (128,)  # hidden sizes of the discriminator that it is trained with; the paper's
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module, code: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+        self.code = code
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images (N, C, H, W) → reconstructions of the same shape."""
+        reconstruction: Tensor = self.decoder(self.encoder(x))
+        return reconstruction
+
+
+class DenseAutoEncoder(AutoEncoder):
+    """Fully connected, the paper's for Digits: 3072-400-20-400-3072 for images of 3×32×32.
+
+    >>> DenseAutoEncoder((3, 32, 32))(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 3, 32, 32])
+    """
+
+    def __init__(self, image_shape: tuple[int, int, int], hidden: int = 400, code: int = 20) -> None:
+        pixels = prod(image_shape)
+        super().__init__(
+            nn.Sequential(nn.Flatten(), nn.Linear(pixels, hidden), nn.ReLU(), nn.Linear(hidden, code)),
+            nn.Sequential(
+                nn.Linear(code, hidden),
+                nn.ReLU(),
+                nn.Linear(hidden, pixels),
+                nn.Sigmoid(),
+                nn.Unflatten(1, image_shape),
+            ),
+            code,
+        )
+
+
+class ConvAutoEncoder(AutoEncoder):
+    """Convolutional, the paper's for CIFAR-10: conv {16, 32, 32, 32}, fc {1024, 512} and back.
+
+    Each layer but the last is followed by BN. The paper does not give the strides: here a 3×3 convolution
+    halves the map as long as a side is above 8, so that 32×32 images reach the fully connected layers as
+    32×8×8. The decoder mirrors every size exactly, odd ones too: any number of channels and any sides from 8
+    will do.
+
+    >>> ConvAutoEncoder((1, 9, 14))(torch.zeros(2, 1, 9, 14)).shape
+    torch.Size([2, 1, 9, 14])
+    """
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        channels: Sequence[int] = (16, 32, 32, 32),
+        hidden: int = 1024,
+        code: int = 512,
+        *,
+        kernel: int = 3,
+        stride: int = 2,
+        small_enough: int = 8,
+    ) -> None:
+        image_channels, height, width = image_shape
+        if min(height, width) < 8:
+            raise ValueError(f"images of {height}×{width} are too small for {type(self).__name__}: sides from 8")
+        down: list[nn.Module] = []
+        up: list[nn.Module] = [nn.Sigmoid()]
+        for before, after in zip((image_channels, *channels), channels, strict=False):
+            step = stride if max(height, width) > small_enough else 1
+            # A stride forgets where in it a side ended; the output padding of the way back remembers it.
+            ended = ((height - 1) % step, (width - 1) % step)
+            down += [nn.Conv2d(before, after, kernel, step, kernel // 2), nn.BatchNorm2d(after), nn.ReLU()]
+            up = [
+                nn.BatchNorm2d(after),
+                nn.ReLU(),
+                nn.ConvTranspose2d(after, before, kernel, step, kernel // 2, ended),
+                *up,
+            ]
+            height, width = -(-height // step), -(-width // step)
+        maps = (channels[-1], height, width)
+        down += [nn.Flatten(), nn.Linear(prod(maps), hidden), nn.BatchNorm1d(hidden), nn.ReLU()]
+        down += [nn.Linear(hidden, code), nn.BatchNorm1d(code)]
+        grow = [nn.Linear(code, hidden), nn.BatchNorm1d(hidden), nn.ReLU()]
+        grow += [nn.Linear(hidden, prod(maps)), nn.Unflatten(1, maps)]
+        super().__init__(nn.Sequential(*down), nn.Sequential(*grow, *up), code)
+
+
+class SegmentationAutoEncoder(ConvAutoEncoder):
+    """The paper's for SYNTHIA: conv {32, 64, 128}, fc {3840, 512} and back, discriminator {512, 512, 1}.
+
+    The paper gives neither strides nor the size of its images. Here a 5×5 convolution takes every fourth place as long
+    as a side is above 4: images of 192×320 reach the fully connected layers as 128×3×5, those of 180×240 as 128×3×4.
+    Halving, as for CIFAR-10, would leave 128×24×40, and 472 million weights in the first of these layers.
+
+    >>> sum(parameter.numel() for parameter in SegmentationAutoEncoder((3, 192, 320)).parameters())
+    19222275
+    """
+
+    judge = (512, 512)
+
+    def __init__(self, image_shape: tuple[int, int, int], hidden: int = 3840, code: int = 512) -> None:
+        super().__init__(image_shape, (32, 64, 128), hidden, code, kernel=5, stride=4, small_enough=4)
+
+
+def discriminator(code: int, hidden: Sequence[int] = (128,)) -> nn.Sequential:
+    """Tells codes from draws of the prior: (N, code) → logits (N, 1). The paper's is {128, 1}.
+
+    >>> discriminator(20)(torch.zeros(4, 20)).shape
+    torch.Size([4, 1])
+    """
+    layers: list[nn.Module] = []
+    for inputs, outputs in zip((code, *hidden), hidden, strict=False):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear((code, *hidden)[-1], 1))
+
+
+class ImageSource(Protocol):
+    """The images to learn: a `Domain` is one."""
+
+    def __len__(self) -> int: ...
+    def batch(self, indices: Any, /) -> tuple[Tensor, Tensor]:
+        """The images (n, C, H, W) at integer `indices`, and labels, which the auto-encoder does not use."""
+        ...
+
+
+@dataclass(frozen=True)
+class WAESettings:
+    """How V is trained; the defaults are those of Digits."""
+
+    prior: Literal["gan", "mmd"] = "gan"  # D of Eq. 6: how codes are drawn to N(0, I)
+    reconstruction: Literal["squared", "cross-entropy"] = "squared"  # first term of Eq. 6; released: cross-entropy
+    weight: float = 10.0  # λ, weight of the prior; the WAE paper's for MNIST
+    rate: float = 1e-3  # of Adam; the paper's
+    epochs: int = 20  # the paper's
+    batch_size: int = 32
+
+
+class WAETraining:
+    """The training of an auto-encoder, one step at a time.
+
+    What is random in a step (which images, which draws from the prior) follows from `seed` and the number of
+    the step alone. So a training that loads another's `state_dict()` goes on as that one would have, bit by
+    bit. An epoch leaves out the images that do not fill a batch: other ones each time.
+    """
+
+    def __init__(self, auto_encoder: AutoEncoder, images: ImageSource, settings: WAESettings, seed: int) -> None:
+        self.auto_encoder = auto_encoder
+        self.images = images
+        self.settings = settings
+        self.seed = seed
+        self.steps_done = 0
+        self.steps_per_epoch = max(1, len(images) // settings.batch_size)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            device = next(auto_encoder.parameters()).device
+            self.discriminator = discriminator(auto_encoder.code, auto_encoder.judge).to(device)
+        self._optimizers = {
+            "auto_encoder": torch.optim.Adam(auto_encoder.parameters(), settings.rate, fused=True),
+            "discriminator": torch.optim.Adam(self.discriminator.parameters(), settings.rate, fused=True),
+        }
+        self._order: tuple[int, np.ndarray[Any, np.dtype[np.int64]]] | None = None
+
+    @property
+    def steps_total(self) -> int:
+        return self.settings.epochs * self.steps_per_epoch
+
+    def step(self) -> dict[str, float]:
+        """One batch: the discriminator learns (GAN prior only), then V by Eq. 6. Returns the mean losses."""
+        x = self._next_images()
+        prior_samples = self._prior_samples(len(x)).to(x)
+        self.auto_encoder.train()
+        codes = self.auto_encoder.encoder(x)
+        losses: dict[str, float] = {}
+        if self.settings.prior == "gan":
+            on_prior, on_codes = self.discriminator(prior_samples), self.discriminator(codes.detach())
+            judgement = discriminator_loss(on_prior, on_codes).mean()
+            self._descend("discriminator", judgement)
+            losses["discriminator"] = judgement.item()
+            with frozen(self.discriminator):
+                divergence = gan_penalty(self.discriminator(codes))
+        else:
+            divergence = mmd_penalty(codes, prior_samples)
+        squared = self.settings.reconstruction == "squared"
+        difference = reconstruction_error if squared else reconstruction_cross_entropy
+        error = difference(x, self.auto_encoder.decoder(codes))
+        self._descend("auto_encoder", wae_loss(error, divergence, self.settings.weight).mean())
+        self.steps_done += 1
+        return {"reconstruction": error.mean().item(), "divergence": divergence.mean().item(), **losses}
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a step changes, as tensors and a number, in dictionaries with names for keys.
+
+        The tensors are those in use, as in torch: save them before the next step.
+        """
+        return {
+            "steps_done": self.steps_done,
+            "auto_encoder": dict(self.auto_encoder.state_dict()),
+            "discriminator": dict(self.discriminator.state_dict()),
+            **{f"adam.{name}": _moments(adam) for name, adam in self._optimizers.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state_dict()` of a training with the same images, settings and seed."""
+        self.steps_done = int(state["steps_done"])
+        self.auto_encoder.load_state_dict(state["auto_encoder"])
+        self.discriminator.load_state_dict(state["discriminator"])
+        for name, adam in self._optimizers.items():
+            moments = {int(index): values for index, values in state[f"adam.{name}"].items()}
+            adam.load_state_dict({"state": moments, "param_groups": adam.state_dict()["param_groups"]})
+
+    def _descend(self, name: str, loss: Tensor) -> None:
+        optimizer = self._optimizers[name]
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    def _next_images(self) -> Tensor:
+        epoch, position = divmod(self.steps_done, self.steps_per_epoch)
+        if self._order is None or self._order[0] != epoch:
+            self._order = (epoch, np.random.default_rng((self.seed, epoch)).permutation(len(self.images)))
+        start = position * self.settings.batch_size
+        images, _ = self.images.batch(self._order[1][start : start + self.settings.batch_size])
+        return images
+
+    def _prior_samples(self, count: int) -> Tensor:
+        # The third number keeps these draws apart from the orders of the epochs.
+        entropy = np.random.SeedSequence((self.seed, self.steps_done, 1)).generate_state(1)
+        generator = torch.Generator().manual_seed(int(entropy[0]))
+        return torch.randn(count, self.auto_encoder.code, generator=generator)
+
+
+def _moments(adam: torch.optim.Adam) -> dict[str, dict[str, Tensor]]:
+    """What Adam remembers of each parameter, by the parameter's number as a string, as JSON would have it."""
+    return {str(index): dict(values) for index, values in adam.state_dict()["state"].items()}
+
+
+def fit_wae(
+    auto_encoder: AutoEncoder,
+    images: ImageSource,
+    settings: WAESettings | None = None,
+    *,
+    seed: int,
+    progress: Callable[[WAETraining, dict[str, float]], None] | None = None,
+) -> AutoEncoder:
+    """Eq. 6: train V on `images`, and return it in eval mode.
+
+    Args:
+        auto_encoder: V, trained in place.
+        images: at least two images (C, H, W) in [0, 1].
+        settings: how; by default the paper's settings for Digits.
+        seed: of the batches, the draws from the prior and the discriminator's first weights.
+        progress: called after each step with the training and that step's losses.
+    """
+    training = WAETraining(auto_encoder, images, settings or WAESettings(), seed)
+    while training.steps_done < training.steps_total:
+        losses = training.step()
+        if progress is not None:
+            progress(training, losses)
+    return auto_encoder.eval()

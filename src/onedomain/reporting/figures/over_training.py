@@ -1,0 +1,170 @@
+"""Uncertain SDG while it learns: the feature perturbation |e|, where it carries images, and the mixed labels y⁺."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from onedomain.data.arrays import FloatArray
+from onedomain.reporting.figures.embedding import draw_points, order_of, project
+from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, styled, without_axes
+from onedomain.reporting.grouping import Group, group_runs
+from onedomain.runs.records import RunRecords
+from onedomain.runs.snapshots import Snapshot
+
+LABEL_BINS = 25
+MAPPED = 3  # images whose |e| is shown
+MOMENTS = 4  # of an embedding over training
+
+
+@styled
+def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """|e| = |h⁺ − h| over training: its mean and quartiles over images, and how far it carries z."""
+    groups = _with_snapshots(runs)
+    figure, (strength, transport) = panels(2, height=2.1, extra=0.3)
+    for place, group in enumerate(groups):
+        moments = group.runs[0].snapshots()
+        steps = [moment.step for moment in moments]
+        values = [moment.arrays["perturbation"].mean(1) for moment in moments]
+        style = look(place)
+        strength.plot(steps, [each.mean() for each in values], label=_title(group, groups), **style)
+        quartiles = np.array([np.quantile(each, (0.25, 0.75)) for each in values])
+        strength.fill_between(steps, *quartiles.T, color=style["color"], alpha=0.2, linewidth=0)
+        transport.plot(steps, [carried(moment) for moment in moments], **style)
+    strength.set_title("|e|, mean over layers")
+    transport.set_title("‖z⁺ − z‖ by the spread of z")
+    for axes in (strength, transport):
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("training step")
+        axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+    legend_above(figure, *strength.get_legend_handles_labels())
+    return figure
+
+
+@styled
+def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """Where |e| of the first layer, or of the image itself, is large: dark is more. Rows: images; columns: moments."""
+    groups = [group for group in _with_snapshots(runs) if _maps(group)]
+    if not groups:
+        raise Missing("the first perturbed layer gives no maps")
+    rows = sum(len(_maps(group)[0].arrays["images"][:MAPPED]) for group in groups)
+    columns = 1 + max(len(_maps(group)) for group in groups)
+    figure, shown = panels(rows * columns, height=4.6 / columns, columns=columns, extra=0.35 * len(groups))
+    cells = iter(shown)
+    for group in groups:
+        moments = _maps(group)
+        values = np.stack([moment.arrays["perturbation_maps"].astype(np.float32) for moment in moments])
+        low, high = float(values.min()), float(values.max())
+        for number, image in enumerate(moments[0].arrays["images"][:MAPPED]):
+            row = [next(cells) for _ in range(columns)]
+            for axes in row:
+                without_axes(axes)
+            row[0].imshow(image.squeeze(), cmap="gray", vmin=0, vmax=255, interpolation="none")
+            for axes, maps in zip(row[1:], values, strict=False):
+                axes.imshow(maps[number], cmap="gray_r", vmin=low, vmax=high, interpolation="none")
+            if number == 0:
+                title = f"{_title(group, groups)}: |e| from {low:.2f} (white) to {high:.2f} (black)\nstep"
+                above = row[0].annotate(title, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points")
+                above.set_in_layout(False)  # it would widen its column
+                for axes, moment in zip(row[1:], moments, strict=False):
+                    axes.set_title(f"\n{moment.step}")
+    return figure
+
+
+@styled
+def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """Images of the source and their perturbed twins, by t-SNE at several moments."""
+    groups = _with_snapshots(runs)
+    moments = [[(group, moment) for moment in _spread(group.runs[0].snapshots())] for group in groups]
+    chosen = [pair for same_time in zip(*moments, strict=False) for pair in same_time]
+    figure, shown = panels(len(chosen), height=2.3, extra=0.4)
+    for axes, (group, moment) in zip(shown, chosen, strict=True):
+        kinds = {"source": moment.arrays["embedding"], "augmented": moment.arrays["perturbed_embedding"]}
+        draw_points(axes, project(kinds), labels={})
+        title = f"step {moment.step}"
+        axes.set_title(f"{_title(group, groups)}\n{title}" if len(groups) > 1 else title)
+    legend_above(figure, *order_of(shown[0]))
+    return figure
+
+
+@styled
+def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """The density, over mixed labels y⁺, of what they leave to the true class."""
+    curves: dict[str, FloatArray] = {}
+    groups = _with_snapshots(runs)
+    for group in groups:
+        moments = [moment for moment in group.runs[0].snapshots() if "mixed_labels" in moment.arrays]
+        for moment in moments[-1:] if len(groups) > 1 else [*moments[:1], *moments[1:][-1:]]:
+            name = _title(group, groups) if len(groups) > 1 else f"step {moment.step}"
+            curves[name] = of_true_class(moment)
+    if not curves:
+        raise Missing("the runs mix no labels (mixup_weight is 0)")
+    low = np.floor(10 * min(0.99, *(values.min() for values in curves.values()))) / 10
+    figure, (axes,) = panels(1, height=2.4, extra=0.3)
+    for place, (name, values) in enumerate(curves.items()):
+        density, edges = np.histogram(values, bins=LABEL_BINS, range=(low, 1.0), density=True)
+        style = look(place)
+        axes.stairs(
+            density,
+            edges,
+            label=name,
+            fill=True,
+            facecolor=(*to_rgb(style["color"]), 0.15),
+            edgecolor=style["color"],
+            linestyle=style["linestyle"],
+            linewidth=1.4,
+            hatch=HATCHES[place % len(HATCHES)],
+        )
+    axes.set_xlim(low, 1)
+    axes.set_xlabel("what y⁺ leaves to the true class: 1 is a hard label")
+    axes.set_ylabel("density")
+    legend_above(figure, *axes.get_legend_handles_labels())
+    return figure
+
+
+def carried(moment: Snapshot) -> float:
+    """The mean of ‖z⁺ − z‖, by the root mean square distance of z from its centre."""
+    z = moment.arrays["embedding"].astype(np.float64)
+    z_plus = moment.arrays["perturbed_embedding"].astype(np.float64)
+    spread = np.sqrt(np.square(z - z.mean(0)).sum(1).mean())
+    return float(np.linalg.norm(z_plus - z, axis=1).mean() / max(spread, 1e-12))
+
+
+def of_true_class(moment: Snapshot) -> FloatArray:
+    """What each mixed label leaves to the true class; where pixels have labels, the largest of its means."""
+    mixed, labels = moment.arrays["mixed_labels"], moment.arrays["labels"]
+    if not len(labels):
+        return np.asarray(mixed.max(1))
+    truth = np.tile(labels, len(mixed) // len(labels))
+    return np.asarray(mixed[np.arange(len(mixed)), truth])
+
+
+def _with_snapshots(runs: Sequence[RunRecords]) -> list[Group]:
+    """Groups of runs that kept moments of their training; without uncertainty first."""
+    groups = [group for group in group_runs(runs) if group.runs[0].snapshots()]
+    if not groups:
+        raise Missing("no run kept moments of its training: that is uncertain-sdg, trained with a run folder")
+    return sorted(groups, key=lambda group: bool(group.settings.get("uncertainty", True)))
+
+
+def _title(group: Group, groups: Sequence[Group]) -> str:
+    """Of two groups, one without uncertainty, that is the name of each."""
+    known = [each.settings.get("uncertainty") for each in groups]
+    if sorted(known, key=str) == [False, True]:
+        return "with uncertainty" if group.settings["uncertainty"] else "without uncertainty"
+    return group.label
+
+
+def _maps(group: Group) -> list[Snapshot]:
+    return [moment for moment in group.runs[0].snapshots() if "perturbation_maps" in moment.arrays]
+
+
+def _spread(moments: Sequence[Snapshot]) -> list[Snapshot]:
+    """The first, the last and some between."""
+    places = np.unique(np.linspace(0, len(moments) - 1, min(MOMENTS, len(moments))).round().astype(int))
+    return [moments[place] for place in places]

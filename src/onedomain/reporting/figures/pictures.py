@@ -1,0 +1,28 @@
+"""Augmented images beside their originals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.style import WIDTH, panels, styled, without_axes
+from onedomain.runs.records import RunRecords
+from onedomain.runs.samples import mosaic
+
+
+@styled
+def augmented_images(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """For each domain that a run made, images of the source above what became of them."""
+    samples = runs[0].augmented()
+    if not samples:
+        raise Missing("the method makes no images, or the run was trained without a run folder")
+    mosaics = [mosaic(sample) for sample in samples]
+    height = WIDTH * mosaics[0].shape[0] / mosaics[0].shape[1] + 0.3
+    figure, shown = panels(len(mosaics), height=height, columns=1)
+    for axes, sample, pixels in zip(shown, samples, mosaics, strict=True):
+        axes.imshow(pixels.squeeze(), cmap="gray", vmin=0, vmax=255, interpolation="none")
+        axes.set_title(f"{sample.domain}: originals above, augmented below", loc="left")
+        without_axes(axes)
+    return figure

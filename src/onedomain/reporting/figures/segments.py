@@ -1,0 +1,170 @@
+"""What was said of pixels: images beside their masks and uncertainty, and the IoU of each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from onedomain.evaluation.masks import palette
+from onedomain.evaluation.outcome import Outcome
+from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.style import (
+    COLOURS,
+    HATCHES,
+    WIDTH,
+    legend_above,
+    legend_height,
+    panels,
+    percent,
+    styled,
+    without_axes,
+    wrapped,
+)
+from onedomain.reporting.grouping import Group, group_runs
+from onedomain.reporting.segmented import Segmented, segmented
+from onedomain.runs.records import RunRecords
+
+MOST_ROWS = 10  # images in all
+OF_A_DOMAIN = 2  # images, where they fit
+COLUMN = 1.35  # inches of a picture's width
+NAME_SIZE = 7.5  # points, of the domain beside a row
+MOST_PANELS = 3  # domains whose classes get a panel of their own; of more, the unseen ones are averaged
+NO_PIXELS = "no run was scored on labels of pixels, or none kept its answers"
+UNSURE = "uncertain-sdg"  # whose uncertainty is shown, if it is there
+
+
+@styled
+def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """A row for each image of an unseen domain: image, truth, what each method's first run says, one's uncertainty."""
+    groups = group_runs(runs)
+    rows: list[tuple[str, Segmented]] = []
+    domains = _unseen(groups, benchmark)
+    for domain, outcomes in domains.items():
+        for place in range(OF_A_DOMAIN if OF_A_DOMAIN * len(domains) <= MOST_ROWS else 1):
+            picture = segmented(outcomes, place)
+            if picture is not None and len(rows) < MOST_ROWS:
+                rows.append((domain, picture))
+    if not rows:
+        raise Missing(NO_PIXELS)
+    unsure = next((place for place, group in enumerate(groups) if group.method == UNSURE), len(groups) - 1)
+    names = ["image", "truth", *(group.label for group in groups), f"uncertainty of {groups[unsure].label}"]
+    classes = next(iter(domains.values()))[0].classes
+    figure, shown = _grid(rows, names, _handles(classes, [picture for _, picture in rows]))
+    for (domain, picture), axes in zip(rows, shown, strict=True):
+        pictures = (picture.image, picture.truth, *picture.said, picture.unsure[unsure])
+        for each, pixels in zip(axes, pictures, strict=True):
+            each.imshow(pixels, cmap="gray", vmin=0, vmax=255, interpolation="none")
+            without_axes(each)
+        axes[0].set_ylabel(_beside(domain, picture), fontsize=NAME_SIZE)
+    return figure
+
+
+def _beside(domain: str, picture: Segmented) -> str:
+    """A domain's name in lines not longer than its row is high, which they are written along."""
+    letters = int(72 * _row_height(picture) // (0.62 * NAME_SIZE))
+    return wrapped(domain, max(4, letters), hyphens=True)
+
+
+def _row_height(picture: Segmented) -> float:
+    """Inches."""
+    height, width, _ = picture.image.shape
+    return float(COLUMN * height / width + 0.06)
+
+
+def _grid(
+    rows: Sequence[tuple[str, Segmented]], names: Sequence[str], handles: Sequence[Patch]
+) -> tuple[Figure, list[list[Axes]]]:
+    width = max(WIDTH, COLUMN * len(names))
+    height = _row_height(rows[0][1])
+    columns = max(1, int(width // 1.15))
+    legend = 0.1 + 0.18 * -(-len(handles) // columns)
+    figure = Figure(figsize=(width, height * len(rows) + legend + 0.45), layout="constrained")
+    FigureCanvasAgg(figure)
+    shown = [list(row) for row in figure.subplots(len(rows), len(names), squeeze=False)]
+    for axes, name in zip(shown[0], names, strict=True):
+        axes.set_title(wrapped(name, 20))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=1.2, columnspacing=1.0)
+    return figure, shown
+
+
+def _handles(classes: Sequence[str], pictures: Sequence[Segmented]) -> list[Patch]:
+    """A legend of the classes to be seen, and of void."""
+    colours = palette(classes) / 255
+    seen = sorted({number for picture in pictures for number in picture.classes})
+    found = [Patch(facecolor=tuple(colours[number]), edgecolor="black", label=classes[number]) for number in seen]
+    if any(picture.void for picture in pictures):
+        found.append(Patch(facecolor="white", edgecolor="#999999", hatch="////", label="void, not counted"))
+    return found
+
+
+def _unseen(groups: Sequence[Group], benchmark: str) -> dict[str, list[Outcome]]:
+    """The answers of each group's first run on the unseen domains that all of them have, on the same images."""
+    answered = [group.runs[0].outcomes(benchmark) for group in groups]
+    found = {}
+    for domain in answered[0]:
+        outcomes = [of_run[domain] for of_run in answered if domain in of_run]
+        same = len({outcome.fingerprint for outcome in outcomes}) == 1 and len(outcomes) == len(groups)
+        if same and outcomes[0].unseen and outcomes[0].dense:
+            found[domain] = outcomes
+    return found
+
+
+@styled
+def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """A bar for each class and method, a panel for each domain; of several seeds the mean."""
+    groups = group_runs(runs)
+    found = _panels(runs, benchmark)
+    names = list(dict.fromkeys(name for each in found for group in groups for name in _ious(group, benchmark, each[1])))
+    if not names:
+        raise Missing("the records have no IoU of classes")
+    labels = [group.label for group in groups]
+    height = len(names) * max(0.2, 0.09 * len(groups) + 0.06) + 0.35
+    figure, shown = panels(len(found), height=height, columns=1, extra=0.3 + legend_height(labels))
+    thick = 0.8 / len(groups)
+    for (title, domains), axes in zip(found, shown, strict=True):
+        for place, group in enumerate(groups):
+            values = _ious(group, benchmark, domains)
+            y = [names.index(name) + (place - (len(groups) - 1) / 2) * thick for name in values]
+            bars = axes.barh(y, list(values.values()), thick, label=group.label, edgecolor="white", linewidth=0.4)
+            for bar in bars:
+                bar.set(facecolor=COLOURS[place % len(COLOURS)], hatch=HATCHES[place % len(HATCHES)])
+        axes.set_title(wrapped(title, 60), loc="left")
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(0, 1)
+        axes.grid(False, axis="y")
+        axes.xaxis.set_major_formatter(percent)
+    shown[-1].set_xlabel("intersection over union")
+    legend_above(figure, *shown[0].get_legend_handles_labels())
+    return figure
+
+
+def _panels(runs: Sequence[RunRecords], benchmark: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Titles and domains: the unseen first; if they are many, all as one."""
+    unseen: dict[str, bool] = {}
+    for run in runs:
+        for domain, metrics in run.scores(benchmark).items():
+            unseen[domain] = bool(next(iter(metrics.values()))["unseen"])
+    ordered = sorted(unseen, key=lambda domain: not unseen[domain])
+    if len(ordered) <= MOST_PANELS:
+        return [(domain if unseen[domain] else f"{domain} (source)", (domain,)) for domain in ordered]
+    others = tuple(domain for domain in ordered if unseen[domain])
+    sources = [(f"{domain} (source)", (domain,)) for domain in ordered if not unseen[domain]]
+    return [(f"mean over {len(others)} unseen domains", others), *sources]
+
+
+def _ious(group: Group, benchmark: str, domains: Sequence[str]) -> dict[str, float]:
+    """The IoU of each class, over the runs and over those of the domains that have it."""
+    found: dict[str, list[float]] = {}
+    for run in group.runs:
+        scores = run.scores(benchmark)
+        for domain in domains:
+            for row in scores.get(domain, {}).values():
+                if "class" in row:
+                    found.setdefault(row["class"], []).append(row["value"])
+    return {name: fmean(values) for name, values in found.items()}

@@ -1,0 +1,83 @@
+"""How accuracy falls as corruptions grow severe, method by method: SDG with and without meta-learning, if both ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from onedomain.benchmarks import BENCHMARKS
+from onedomain.data.corruptions import KINDS, SEVERITIES
+from onedomain.evaluation.corruption_error import Robustness, from_records
+from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.style import (
+    MARKERS,
+    legend_above,
+    legend_height,
+    look,
+    panels,
+    percent,
+    styled,
+    wrapped,
+)
+from onedomain.reporting.grouping import Group, group_runs
+from onedomain.runs.records import RunRecords
+
+PAPERS = {  # panels of the paper's figure of the meta-learning scheme
+    "Gaussian noise": ("gaussian-noise",),
+    "speckle noise": ("speckle-noise",),
+    "impulse noise": ("impulse-noise",),
+    "shot noise": ("shot-noise",),
+}
+MOST_LINES = len(MARKERS)  # that look different without colour
+FIRST = ("sdg", "erm")  # methods that are drawn in any case: what the figure is about, and what all is compared with
+
+
+@styled
+def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """A panel for all corruptions and one for each that the paper shows; whiskers are one deviation over seeds."""
+    known = BENCHMARKS.get(benchmark)
+    if known is None or not known.corruptions:
+        raise Missing("the domains are no corruptions in five severities")
+    every = group_runs(runs)
+    groups = chosen(every)
+    found = {group.label: [from_records(run.results, benchmark) for run in group.runs] for group in groups}
+    scored = [each for of_group in found.values() for each in of_group]
+    # Means of different corruptions do not compare.
+    whole = tuple(kind for kind in KINDS if all(each.of_kind(kind) is not None for each in scored))
+    if not whole:
+        raise Missing("no corruption was scored in all five severities by every run")
+    title = "all corruptions" if len(whole) == len(KINDS) else f"{len(whole)} of {len(KINDS)} corruptions"
+    shown = {title: whole, **{title: kinds for title, kinds in PAPERS.items() if set(kinds) <= set(whole)}}
+    figure, axes = panels(len(shown), height=1.9, extra=0.4 + legend_height(list(found)), sharex=True, sharey=True)
+    for each, (title, kinds) in zip(axes, shown.items(), strict=True):
+        for place, of_group in enumerate(found.values()):
+            _line(each, of_group, kinds, place, list(found)[place])
+        each.set_title(title)
+        each.set_xticks(SEVERITIES)
+        each.tick_params(labelbottom=True)  # the panel below may be an empty place
+        each.yaxis.set_major_formatter(percent)
+    left_out = [group.label for group in every if group not in groups]
+    remark = wrapped(f"not drawn, for {MOST_LINES} lines are the most: {', '.join(left_out)}", 70)
+    figure.supxlabel(f"severity\n{remark}" if left_out else "severity", fontsize=9)
+    figure.supylabel("accuracy", fontsize=9)
+    legend_above(figure, *axes[0].get_legend_handles_labels())
+    return figure
+
+
+def chosen(groups: Sequence[Group]) -> list[Group]:
+    """As many as can be told apart, in the order given."""
+    by_need = sorted(groups, key=lambda group: FIRST.index(group.method) if group.method in FIRST else len(FIRST))
+    return [group for group in groups if group in by_need[:MOST_LINES]]
+
+
+def _line(axes: Axes, runs: Sequence[Robustness], kinds: Sequence[str], place: int, label: str) -> None:
+    y, spread = [], []
+    for severity in SEVERITIES:
+        values = [value for run in runs if (value := run.of_kinds(kinds, severity)) is not None]
+        y.append(fmean(values))
+        spread.append(stdev(values) if len(values) > 1 else 0.0)
+    whiskers = spread if len(runs) > 1 else None
+    axes.errorbar(SEVERITIES, y, yerr=whiskers, label=label, elinewidth=1.0, capsize=2, **look(place))

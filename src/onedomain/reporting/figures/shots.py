@@ -1,0 +1,120 @@
+"""What a few labelled images of a new domain give there, and what they cost at home."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, styled, wrapped
+from onedomain.reporting.grouping import adapting_title, facets, repetition, telling
+from onedomain.reporting.shown_metric import shown_metric
+from onedomain.runs.records import RunRecords
+
+OF_THE_NUMBER = ("adaptation.shots", "adaptation.steps")  # a rule may find the steps by the number of images
+APART = 0.02  # of the axis: between the whiskers of two lines, so that both are seen
+
+Points = dict[int, dict[tuple[int, ...], float]]  # accuracy or mIoU by shots, and by what repeats it
+
+
+@dataclass
+class Line:
+    """A method that was adapted to one target with several numbers of shots; 0 is what it was before."""
+
+    title: str
+    target: str
+    source: str
+    first: RunRecords
+    domains: dict[str, Points] = field(default_factory=dict)
+
+    def add(self, run: RunRecords, benchmark: str, metric: str) -> None:
+        info = run.manifest.adaptation
+        if info is None:
+            return
+        self._add(run.scores(benchmark), metric, info.shots, repetition(run))
+        if not info.from_scratch:  # its parent is not what it began with
+            self._add(run.scores_before(benchmark), metric, 0, repetition(run)[:-1])
+
+    def _add(
+        self, scores: dict[str, dict[str, dict[str, float]]], metric: str, shots: int, which: tuple[int, ...]
+    ) -> None:
+        for domain in (self.target, self.source):
+            if metric in scores.get(domain, {}):
+                of = self.domains.setdefault(domain, {}).setdefault(shots, {})
+                of[which] = scores[domain][metric]["value"]
+
+
+@styled
+def accuracy_over_shots(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """A panel for each target, and beside it the source; whiskers are one deviation over draws."""
+    metric = shown_metric(runs, benchmark)
+    lines = _lines(runs, benchmark, metric.name)
+    shown = [
+        (target, domain)
+        for target, source in dict.fromkeys((line.target, line.source) for line in lines)
+        for domain in (target, source)
+        if any(domain in line.domains for line in lines if line.target == target)
+    ]
+    if not shown:
+        raise Missing("no run was adapted to a domain of this benchmark: that is what onedomain adapt does")
+    names = list(dict.fromkeys(line.title for line in lines))
+    figure, axes = panels(len(shown), height=2.2, extra=0.3 + legend_height(names))
+    for (target, domain), each in zip(shown, axes, strict=True):
+        _draw(each, [line for line in lines if line.target == target], domain, names)
+        what = "adapted to" if domain == target else f"the source, after {target}" if len(shown) > 2 else "the source"
+        each.set_title(wrapped(f"{domain} ({what})"))
+    each_class = "" if any(run.manifest.source.dense for run in runs) else " a class"
+    figure.supxlabel(f"labelled images{each_class} that were learned", fontsize=9)
+    figure.supylabel(f"{metric.title} (scales differ)", fontsize=9)
+    found = {name: handle for each in axes for handle, name in zip(*each.get_legend_handles_labels(), strict=True)}
+    legend_above(figure, list(found.values()), list(found))
+    return figure
+
+
+def _draw(axes: Axes, lines: Sequence[Line], domain: str, names: Sequence[str]) -> None:
+    ticks = sorted({shots for line in lines for shots in line.domains.get(domain, {})})
+    width = max(ticks, default=0) or 1
+    for line in lines:
+        points = sorted(line.domains.get(domain, {}).items())
+        if not points:
+            continue
+        place = names.index(line.title)
+        values = [list(of.values()) for _, of in points]
+        axes.errorbar(
+            [shots + (place - (len(names) - 1) / 2) * APART * width for shots, _ in points],
+            [fmean(each) for each in values],
+            yerr=[stdev(each) if len(each) > 1 else math.nan for each in values],
+            capsize=3,
+            elinewidth=1.0,
+            label=line.title,
+            **look(place),
+        )
+    axes.set_xticks(ticks)
+    axes.margins(0.1, 0.15)
+    axes.yaxis.set_major_formatter(percent)
+
+
+def _lines(runs: Sequence[RunRecords], benchmark: str, metric: str) -> list[Line]:
+    found: dict[str, Line] = {}
+    for run in runs:
+        info = run.manifest.adaptation
+        if info is None:
+            continue
+        alike = {name: value for name, value in facets(run).items() if name not in OF_THE_NUMBER}
+        line = Line(adapting_title(run), info.target, run.manifest.source.name, run)
+        found.setdefault(json.dumps(alike, sort_keys=True), line).add(run, benchmark, metric)
+    lines = [line for line in found.values() if line.domains]
+    of_one_name: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        of_one_name.setdefault((line.title, line.target), []).append(line)
+    for rivals in of_one_name.values():
+        for line in rivals:
+            words = telling(line.first, [rival.first for rival in rivals], OF_THE_NUMBER)
+            line.title = ", ".join([line.title, *words])
+    return lines

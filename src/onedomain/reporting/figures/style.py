@@ -1,0 +1,198 @@
+"""How figures look: legible in black and white, by the colour-blind, on a phone (360 px wide) and in print."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from onedomain.data.files import make_folder, write_atomically
+
+WIDTH = 4.8  # inches: on a phone it shrinks to 0.78 of that, and letters of 9 points stay legible
+PNG_DPI = 200
+LONGEST_NAME = 23  # letters of a domain's name beside an axis
+
+# Okabe and Ito's colours; neighbours differ in marker, line and filling as well, so that none rests on colour alone.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 2)), (0, (8, 3)))
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")
+SOURCE, AUGMENTED, UNSEEN = "#0072B2", "#D55E00", "#8A8A8A"
+
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 9.0,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E3E3E3",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 5.0,
+    "hatch.linewidth": 0.5,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "text.parse_math": False,  # a dollar in a name is a dollar
+    "svg.fonttype": "none",  # letters stay letters: small files that can be searched and read aloud
+}
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
+    """Run a function in this style; matplotlib's own settings are as before afterwards."""
+
+    @wraps(draw)
+    def in_style(*arguments: P.args, **options: P.kwargs) -> T:
+        with mpl.rc_context(), warnings.catch_warnings():
+            # Letters that the font lacks: a browser has them for the SVG, and a user's names are a user's.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            mpl.rcdefaults()  # a user's matplotlibrc does not change a report
+            mpl.rcParams.update(STYLE)
+            return draw(*arguments, **options)
+
+    return in_style
+
+
+def look(place: int) -> dict[str, Any]:
+    """Colour, marker, filling and line of the n-th of several things."""
+    colour = COLOURS[place % len(COLOURS)]
+    return {
+        "color": colour,
+        "marker": MARKERS[place % len(MARKERS)],
+        "markerfacecolor": colour if place % 2 == 0 else "white",
+        "linestyle": LINES[place % len(LINES)],
+    }
+
+
+def panels(
+    count: int, height: float, columns: int = 2, extra: float = 0.0, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` panels, each `height` inches high, in rows of `columns`; `extra` inches beside them."""
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure = Figure(figsize=(WIDTH, rows * height + extra), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = [axes for row in figure.subplots(rows, columns, squeeze=False, **options) for axes in row]
+    for spare in axes[count:]:
+        spare.remove()
+    return figure, axes[:count]
+
+
+def without_axes(axes: Axes) -> None:
+    """For panels whose directions mean nothing, such as t-SNE's, and for images."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def wrapped(text: str, width: int = 30, lines: int = 3, hyphens: bool = False) -> str:
+    """A text in lines of so many letters; by default a title not wider than half the figure.
+
+    >>> wrapped("uncertain-sdg, uncertainty=false"), wrapped("new-york-dawn", 10, hyphens=True)
+    ('uncertain-sdg,\\nuncertainty=false', 'new-york-\\ndawn')
+    """
+    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=hyphens, max_lines=lines, placeholder="…"))
+
+
+def shortened(text: str, most: int = LONGEST_NAME) -> str:
+    """A name that leaves room for what it names.
+
+    >>> shortened("a-rather-long-name-of-a-folder")
+    'a-rather-long-name-of-…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def legend_columns(labels: Sequence[str]) -> int:
+    widest = 37 + 4.9 * max(map(len, labels))  # points: the handle and the text
+    return max(1, min(len(labels), int(72 * WIDTH // widest)))
+
+
+def legend_height(labels: Sequence[str]) -> float:
+    """The inches that `legend_above` takes."""
+    return 0.1 + 0.18 * math.ceil(len(labels) / legend_columns(labels))
+
+
+def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """One legend for all panels, in as many columns as fit."""
+    columns = legend_columns(labels)
+    labels = [shortened(label, 60) for label in labels]
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.2, handlelength=2.4)
+
+
+@styled
+def remark_below(figure: Figure, text: str) -> None:
+    """A line below all panels, and the room for it."""
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.16)
+    label = figure.get_supxlabel()
+    figure.supxlabel(f"{label}\n{text}" if label else text, fontsize=9)
+
+
+def percent(value: float, _place: float = 0) -> str:
+    """A tick's text.
+
+    >>> percent(0.5), percent(0.0125)
+    ('50%', '1.25%')
+    """
+    return f"{100 * value:.4g}%"
+
+
+def _settle(figure: Figure) -> None:
+    """Let the layout find its place once: it would move a little with every drawing."""
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+
+
+@styled
+def svg(figure: Figure) -> str:
+    """The figure as an `<svg>` element to put into a page: the same figure always gives the same text."""
+    _settle(figure)
+    mpl.rcParams["svg.hashsalt"] = f"onedomain {figure.get_label()}"  # figures of one page share no ids
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    content = text.getvalue()
+    content = content[content.index("<svg") :]
+    content = re.sub(r"<metadata>.*?</metadata>\s*", "", content, flags=re.DOTALL)
+    return re.sub(r'<g id="[\w.]+_\d+"', "<g", content)  # matplotlib's counters would clash in a page
+
+
+@styled
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG file's content."""
+    _settle(figure)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=PNG_DPI, metadata={"Software": "onedomain"})
+    return content.getvalue()
+
+
+def save(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Path]:
+    """Write `name`.svg and `name`.png into the folder."""
+    make_folder(Path(folder))
+    paths = Path(folder) / f"{name}.svg", Path(folder) / f"{name}.png"
+    write_atomically(paths[0], f'<?xml version="1.0" encoding="utf-8"?>\n{svg(figure)}')
+    write_atomically(paths[1], png(figure))
+    return paths

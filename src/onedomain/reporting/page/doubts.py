@@ -1,0 +1,107 @@
+"""Tables of how well the models know what they do not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from onedomain.reporting.page.answers import Warnings, mean_warnings, warnings
+from onedomain.reporting.page.comparison import Comparison
+from onedomain.reporting.page.contenders import Contender
+from onedomain.reporting.page.tables import Cell, Head, Table
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A column of the tables of uncertainty."""
+
+    name: str
+    what: str
+    digits: int
+    percent: bool
+    better: Callable[[Sequence[float]], float] | None  # max, min, or None where neither is better
+    metric: str | None = None  # of the records; else of the answers
+    of_answers: Callable[[Warnings], float | None] | None = None
+
+
+DOUBTS = (
+    Doubt("flagged", "images called out of domain, %; 5 on new images of the source", 1, True, None, "flagged"),
+    Doubt("wrong flagged", "of the wrong answers, %", 1, True, max, of_answers=lambda warned: warned.of_wrong),
+    Doubt("right flagged", "of the right answers, %: needless alarms", 1, True, min, of_answers=lambda w: w.of_right),
+    Doubt(
+        "error AUROC",
+        "chance that a wrong answer is more uncertain than a right one; 0.5 is blind",
+        3,
+        False,
+        max,
+        "error_auroc",
+    ),
+    Doubt("entropy", "mean of the predictions' entropy, nats: how uncertain the model is", 3, False, None, "entropy"),
+    Doubt("AURC", "mean error when the most uncertain answers are dropped first", 3, False, min, "aurc"),
+    Doubt("ECE", "expected calibration error: how far confidence is from accuracy, %", 1, True, min, "ece"),
+    Doubt("NLL", "negative log-likelihood of the truth, nats", 3, False, min, "nll"),
+    Doubt("Brier", "squared distance of the probabilities from the truth", 3, False, min, "brier"),
+)
+
+
+def uncertainty_table(comparison: Comparison, identity: str) -> Table:
+    """A row a method, each value the mean over the unseen domains that all have."""
+    values = [[_over_domains(comparison, contender, doubt) for doubt in DOUBTS] for contender in comparison.contenders]
+    alike = [row for each, row in zip(comparison.contenders, values, strict=True) if each in comparison.rivals]
+    several = len(alike) > 1
+    best = [_best(doubt, [row[place] for row in alike]) if several else None for place, doubt in enumerate(DOUBTS)]
+    rows = [
+        [Cell(contender.title, contender.title), *map(_doubt_cell, DOUBTS, row, best)]
+        for contender, row in zip(comparison.contenders, values, strict=True)
+    ]
+    caption = f"Mean over {_domains(len(comparison.compared))}"
+    return Table(f"{identity}-doubts", caption, [Head("method", False), *(Head(doubt.name) for doubt in DOUBTS)], rows)
+
+
+def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
+    rows = []
+    for contender in comparison.contenders:
+        for column in [*comparison.unseen, *comparison.adapted_to, *comparison.sources]:
+            estimate = comparison.estimate(contender, column.name)
+            if estimate is None:
+                continue
+            values = [_on_domain(comparison, contender, column.name, doubt) for doubt in DOUBTS]
+            score = Cell(f"{100 * estimate.mean:.1f}", estimate.mean)
+            doubts = map(_doubt_cell, DOUBTS, values)
+            name = f"{column.name} (source)" if column in comparison.sources else column.name
+            rows.append([Cell(contender.title, contender.title), Cell(name, name), score, *doubts])
+    heads = [Head("method", False), Head("domain", False), Head(comparison.metric.title)]
+    heads += [Head(doubt.name) for doubt in DOUBTS]
+    return Table(f"{identity}-doubts-by-domain", "Every method on every domain", heads, rows)
+
+
+def _domains(count: int) -> str:
+    return "the unseen domain" if count == 1 else f"{count} unseen domains"
+
+
+def _over_domains(comparison: Comparison, contender: Contender, doubt: Doubt) -> float | None:
+    if doubt.metric is not None:
+        return comparison.mean(contender, doubt.metric)
+    return _of_answers(doubt, mean_warnings(contender, comparison.benchmark, comparison.compared))
+
+
+def _on_domain(comparison: Comparison, contender: Contender, domain: str, doubt: Doubt) -> float | None:
+    if doubt.metric is not None:
+        return contender.mean(domain, doubt.metric)
+    return _of_answers(doubt, warnings(contender, comparison.benchmark, domain))
+
+
+def _of_answers(doubt: Doubt, warned: Warnings | None) -> float | None:
+    return None if warned is None or doubt.of_answers is None else doubt.of_answers(warned)
+
+
+def _best(doubt: Doubt, values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return doubt.better(known) if doubt.better is not None and known else None
+
+
+def _doubt_cell(doubt: Doubt, value: float | None, best: float | None = None) -> Cell:
+    if value is None:
+        return Cell("–")
+    text = f"{100 * value if doubt.percent else value:.{doubt.digits}f}"
+    return Cell(text, value, best is not None and value == best)

@@ -1,0 +1,71 @@
+"""What a table is: a declaration of rows, columns and scales. Nothing here runs anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from onedomain.reporting.reproduce.columns import Column
+from onedomain.reporting.reproduce.rows import Row
+
+PARENT_SEED = 0  # of the trained runs that draws are adapted from
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of the protocol is run: a share of each method's steps, and what else is made smaller, by method."""
+
+    name: str
+    share: float = 1.0
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    network: str = ""  # in the place of the benchmark's
+    benchmark: str = ""  # in the place of the table's, for rows that name none
+    note: str = ""  # what is reduced; empty for the whole protocol
+
+    @property
+    def reduced(self) -> bool:
+        return bool(self.note)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: methods on a benchmark, and what is reported of them. The paper's numbers are in `paper.py`."""
+
+    name: str
+    title: str
+    benchmark: str  # of the rows that name no other
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    metric: str = "accuracy"
+    notes: tuple[str, ...] = ()
+    scales: tuple[Scale, ...] = ()  # its own, in the place of the common ones of the same name
+
+    def benchmark_of(self, row: Row) -> str:
+        return row.benchmark or self.benchmark
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Those of its rows, each once, in their order."""
+        return tuple(dict.fromkeys(map(self.benchmark_of, self.grid)))
+
+    @property
+    def grid(self) -> tuple[Row, ...]:
+        """What is run: rows of one benchmark each, once, and before those that are adapted what they come from."""
+        parts = [part for row in self.rows if not row.not_run for part in row.parts]
+        return tuple({row.name: row for row in (*(part.trained for part in parts), *parts)}.values())
+
+    @property
+    def few_shot(self) -> bool:
+        return any(row.adaptation for row in self.rows)
+
+    def seeds_of(self, row: Row, seeds: Sequence[int]) -> tuple[int, ...]:
+        """Where runs are adapted, seeds are those of the draws, and all draws share one trained run."""
+        return (PARENT_SEED,) if self.few_shot and row.adaptation is None else tuple(seeds)
+
+    def at(self, scale: Scale) -> tuple[Table, Scale]:
+        """The table and the scale as it is run at it: maybe on another benchmark, which its title then says."""
+        own = next((each for each in self.scales if each.name == scale.name), scale)
+        if own.benchmark in ("", self.benchmark):
+            return self, own
+        return replace(self, benchmark=own.benchmark, title=f"{self.title}, on {own.benchmark}"), own

@@ -1,0 +1,82 @@
+"""Pictures of what was said of pixels, from outcomes alone: the image, the truth, predictions and uncertainty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onedomain.data.arrays import ByteArray
+from onedomain.evaluation.masks import palette
+from onedomain.evaluation.outcome import Outcome
+
+STRIPE = 3  # pixels: width of the stripes that mark void
+STRIPES = (255, 205)  # their greys
+FADED = 0.7  # how far the colours of void pixels go to white in a prediction
+
+
+@dataclass(frozen=True)
+class Segmented:
+    """One image with its pixels' classes as colours, bytes of (height, width, 3); uncertainty is grey, (height, width).
+
+    `said` and `unsure` hold one picture for each of the outcomes. `classes` are those to be seen in any of the masks.
+    """
+
+    image: ByteArray
+    truth: ByteArray
+    said: tuple[ByteArray, ...]
+    unsure: tuple[ByteArray, ...]
+    classes: tuple[int, ...]
+    void: bool  # whether there are void pixels
+
+
+def segmented(outcomes: Sequence[Outcome], place: int) -> Segmented | None:
+    """The n-th of the images of which every pixel was kept; None if there are not so many.
+
+    All outcomes must be of the same images.
+    """
+    first = outcomes[0]
+    images, truths = first.mask_images, first.mask_truth
+    if images is None or truths is None or place >= len(images):
+        return None
+    truth = truths[place]
+    void = np.zeros(truth.shape, bool) if first.void is None else truth == first.void
+    said, unsure = [], []
+    seen = set(np.unique(truth[~void]).tolist())
+    for outcome in outcomes:
+        if outcome.mask_predicted is None or outcome.mask_uncertainty is None:
+            return None
+        predicted = outcome.mask_predicted[place]
+        seen |= set(np.unique(predicted).tolist())
+        said.append(_faded(_coloured(predicted, first.classes), void))
+        unsure.append(_grey(outcome.mask_uncertainty[place], len(first.classes)))
+    picture = images[place]
+    shown = np.repeat(picture[..., :1], 3, -1) if picture.shape[-1] < 3 else picture[..., :3]
+    coloured = _striped(_coloured(np.where(void, 0, truth), first.classes), void)
+    return Segmented(shown, coloured, tuple(said), tuple(unsure), tuple(sorted(seen)), bool(void.any()))
+
+
+def _coloured(labels: np.ndarray, classes: Sequence[str]) -> ByteArray:
+    colours: ByteArray = palette(classes)[labels.astype(np.int64)]
+    return colours
+
+
+def _striped(colours: ByteArray, void: np.ndarray) -> ByteArray:
+    """Void pixels as diagonal stripes: no class has these."""
+    rows, columns = np.indices(void.shape)
+    stripes = np.where((rows + columns) // STRIPE % 2 == 0, *STRIPES).astype(np.uint8)
+    return np.where(void[..., None], stripes[..., None], colours)
+
+
+def _faded(colours: ByteArray, void: np.ndarray) -> ByteArray:
+    pale = np.rint(colours + FADED * (255.0 - colours)).astype(np.uint8)
+    return np.where(void[..., None], pale, colours)
+
+
+def _grey(entropy: np.ndarray, classes: int) -> ByteArray:
+    """Black is certain, white clueless."""
+    shares = (entropy.astype(np.float32) / math.log(max(2, classes))).clip(0, 1)
+    grey: ByteArray = np.rint(255 * shares).astype(np.uint8)
+    return grey

@@ -1,0 +1,268 @@
+"""A grid of runs on this machine: a process each, so many at a time, watched through their progress lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from onedomain.data.files import make_folder, os_errors_are_user_errors
+from onedomain.data.progress import FORM
+from onedomain.errors import UserError
+from onedomain.training.loop import stop_requests
+
+LOCK = ".lock"
+SECONDS_BETWEEN_LOOKS = 0.2
+MAIN_PART = 0.95  # share of a job's time that what it does first is taken for
+SECONDS_TO_WAIT_FOR_LOCK = 15.0  # processes whose parent was killed end when they next tell their progress
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to make: a command, where its output goes, and how many seconds it is expected to take."""
+
+    name: str
+    command: tuple[str, ...]
+    log: Path
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: an `error` of one line, empty if it went well."""
+
+    name: str
+    log: Path
+    seconds: float
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What has ended, in that order, and whether the others were stopped on request."""
+
+    ended: list[Ended]
+    stopped: bool
+
+    @property
+    def failed(self) -> list[Ended]:
+        return [outcome for outcome in self.ended if outcome.error]
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """What a run is doing, how much of it is done, and how fast, or what else it is at meanwhile."""
+
+    name: str
+    what: str
+    done: int = 0
+    total: int = 0
+    pace: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.what.split()[0]} {self.done}/{self.total}, {self.pace}" if self.total else self.what
+
+
+class Board(Protocol):
+    """What is told of a grid of runs while it goes."""
+
+    def begun(self, name: str) -> None: ...
+
+    def ended(self, name: str, seconds: float, error: str, log: str) -> None: ...
+
+    def show(self, running: Sequence[RunProgress], share: float, seconds_left: float) -> None: ...
+
+    def stopping(self) -> None: ...
+
+
+def run_jobs(jobs: Sequence[Job], parallel: int, board: Board, keep_open: Sequence[int] = ()) -> Grid:
+    """Run all jobs; one that fails does not stop the others.
+
+    Ctrl-C or SIGTERM asks the running ones to save and end, and begins no others; a second Ctrl-C kills them.
+    `keep_open` are file descriptors that the processes inherit.
+    """
+    waiting, running, ended = list(jobs), list[_Child](), list[Ended]()
+    pace = _Pace(jobs, parallel)
+    with stop_requests() as stop:
+        try:
+            while running or (waiting and not stop.is_set()):
+                while waiting and len(running) < parallel and not stop.is_set():
+                    running.append(_Child(waiting.pop(0), keep_open))
+                    board.begun(running[-1].job.name)
+                if stop.is_set():
+                    board.stopping()
+                    for child in running:
+                        child.ask_to_end()
+                for child in [each for each in running if each.ended]:
+                    running.remove(child)
+                    outcome = child.outcome()
+                    if stop.is_set() and outcome.error:
+                        continue  # it was asked to end before its time
+                    ended.append(outcome)
+                    pace.ended(child)
+                    board.ended(outcome.name, outcome.seconds, outcome.error, str(outcome.log))
+                board.show([child.progress for child in running], pace.share(running), pace.left(running))
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        finally:
+            for child in running:
+                child.kill()
+    return Grid(ended, stopped=len(ended) < len(jobs))
+
+
+class _Child:
+    """A running process: what it says of its progress is kept, everything else it says goes to its log."""
+
+    def __init__(self, job: Job, keep_open: Sequence[int]) -> None:
+        self.job, self.begun = job, time.monotonic()
+        self.asked = False
+        self.progress = RunProgress(job.name, "starting")
+        self.first: RunProgress | None = None  # what it did first, and how much of that was done before
+        self.last_line = ""
+        make_folder(job.log.parent)
+        with os_errors_are_user_errors(job.log):
+            self.log = job.log.open("a", encoding="utf-8")
+        self._write(f"$ {shlex.join(job.command)}\n")
+        # A session of its own: Ctrl-C in a terminal reaches us alone, and our request is the only one that it gets.
+        self.process = subprocess.Popen(
+            job.command,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, FORM: "json"},
+            start_new_session=True,
+            pass_fds=tuple(keep_open),
+        )
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    @property
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    @property
+    def share(self) -> float:
+        """How much of the job is done: what it does first, such as training, is most of it."""
+        first, now = self.first, self.progress
+        if first is None:
+            return 0.0
+        if now.what != first.what:
+            return MAIN_PART + (1 - MAIN_PART) * now.done / max(1, now.total)
+        return MAIN_PART * (now.done - first.done) / max(1, now.total - first.done)
+
+    def ask_to_end(self) -> None:
+        if not (self.asked or self.ended):
+            self.process.terminate()
+        self.asked = True
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.outcome()
+
+    def outcome(self) -> Ended:
+        self.reader.join()
+        self.log.close()
+        code = self.process.returncode
+        error = ""
+        if code < 0:
+            error = f"killed by {signal.Signals(-code).name}"
+            error += " (by the system, if memory ran out)" if -code == signal.SIGKILL else ""
+        elif code:
+            error = self.last_line.removeprefix("onedomain: ") or f"ended with exit code {code}"
+        return Ended(self.job.name, self.job.log, time.monotonic() - self.begun, error)
+
+    def _read(self) -> None:
+        for line in self.process.stderr or ():
+            told = _progress(self.job.name, line)
+            if told is None:
+                self.last_line = line.strip() or self.last_line
+                self._write(line)
+            else:
+                self.first = self.first or told
+                self.progress = told
+
+    def _write(self, text: str) -> None:
+        self.log.write(text)
+        self.log.flush()
+
+
+def _progress(name: str, line: str) -> RunProgress | None:
+    """What a progress line says; None for any other line."""
+    if not line.startswith('{"progress"'):
+        return None
+    told = json.loads(line)
+    pace = told["note"] or f"{told['rate']:.1f} {told['unit']}/s"
+    return RunProgress(name, told["progress"], told["done"], told["total"], pace)
+
+
+class _Pace:
+    """How much is done and what time is left, by the seconds that jobs are expected to take and those they take."""
+
+    def __init__(self, jobs: Sequence[Job], parallel: int) -> None:
+        self.parallel = parallel
+        self.total = self.to_do = sum(job.seconds for job in jobs)
+        self.expected = self.taken = 60.0  # as if a minute had gone as expected: the first look is no surprise
+
+    def ended(self, child: _Child) -> None:
+        self.to_do -= child.job.seconds
+        self.expected += child.job.seconds
+        self.taken += time.monotonic() - child.begun
+
+    def share(self, running: Sequence[_Child]) -> float:
+        return 1 - (self.to_do - self._done(running)) / max(self.total, 1e-9)
+
+    def left(self, running: Sequence[_Child]) -> float:
+        now, done = time.monotonic(), self._done(running)
+        ratio = (self.taken + sum(now - child.begun for child in running)) / (self.expected + done)
+        longest = max(((1 - child.share) * child.job.seconds for child in running), default=0.0)
+        return ratio * max(longest, (self.to_do - done) / self.parallel)
+
+    def _done(self, running: Sequence[_Child]) -> float:
+        return sum(child.share * child.job.seconds for child in running)
+
+
+@contextmanager
+def sole_use(folder: Path) -> Iterator[tuple[int, ...]]:
+    """Keep other calls out of a folder; processes that keep open what it yields hold it even if this one is killed."""
+    make_folder(folder)
+    if sys.platform == "win32":
+        yield ()
+        return
+    import fcntl
+
+    with os_errors_are_user_errors(folder / LOCK):
+        file = (folder / LOCK).open("a")
+    with file:
+        until, told = time.monotonic() + SECONDS_TO_WAIT_FOR_LOCK, False
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    given = f"{folder} is in use by another call"
+                    raise UserError("out", given, "wait until it ends, or another --out") from None
+                if not told:
+                    print(f"{folder} is in use: waiting for processes of another call", file=sys.stderr, flush=True)
+                told = True
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        yield (file.fileno(),)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

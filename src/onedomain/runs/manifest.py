@@ -1,0 +1,197 @@
+"""run.yaml: what a run is, and whether a folder may be used for it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from onedomain.data.files import TEMPORARY, make_folder, remove_leftovers, write_atomically
+from onedomain.errors import UserError
+from onedomain.runs.layout import MANIFEST
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NetworkInfo(_Strict):
+    """A network of the library's, by `name`; or the class of the user's `own`, of which only weights are kept."""
+
+    name: str | None = None
+    own: str | None = None
+    embedding: str | None
+    perturb: tuple[str, ...]
+    weights: str | None = None  # the file that training started from, by its name and SHA-256
+
+
+class SourceInfo(_Strict):
+    """The source domain: what must be equal to go on with a run, and what its model expects of images."""
+
+    name: str
+    split: str
+    count: int
+    image_shape: tuple[int, int, int]  # height, width, channels
+    value_range: tuple[float, float]
+    classes: tuple[str, ...]
+    dense: bool
+    void: int | None
+    fingerprint: str
+
+
+class Environment(_Strict):
+    python: str
+    torch: str
+    numpy: str
+    platform: str
+    device: str
+    threads: int
+
+
+class AdaptationInfo(_Strict):
+    """How a run was adapted to a target domain: what decides the result, and where it came from.
+
+    `images` are the fingerprints of the drawn ones. `before` is the parent's own adaptation, if it had one.
+    """
+
+    method: str
+    settings: dict[str, Any]
+    from_scratch: bool  # whether the network is its own, and not the parent's trained on
+    target: str
+    benchmark: str | None  # whose target it is; None for a user's own images
+    split: str
+    fingerprint: str  # of the images that were drawn from
+    shots: int  # a class; of dense labels, in all
+    draw: int  # the seed
+    missing_classes: tuple[str, ...]  # without a drawn image
+    parent: str | None  # its folder
+    parent_weights: str
+    images: tuple[str, ...]
+    before: AdaptationInfo | None = None
+
+    def in_short(self) -> dict[str, Any]:
+        """For a record: without the images, of which there may be many, and without the parent's own."""
+        told = self.model_dump(mode="json", exclude={"images", "before"})
+        return told | {"drawn": len(self.images), "adapted_before": self.before is not None}
+
+    def history(self) -> Iterator[AdaptationInfo]:
+        """This adaptation, and those that the parent had been through."""
+        yield self
+        if self.before is not None:
+            yield from self.before.history()
+
+
+class Manifest(_Strict):
+    """run.yaml: all that decides a run's result, and what it was made with.
+
+    An adapted run keeps what its parent was trained with, unless `adaptation` says that it was trained from scratch.
+    """
+
+    onedomain: str
+    method: str
+    settings: dict[str, Any]
+    seed: int
+    benchmark: str | None
+    network: NetworkInfo
+    source: SourceInfo
+    environment: Environment
+    started: str
+    adaptation: AdaptationInfo | None = None
+
+    @property
+    def adaptations(self) -> tuple[AdaptationInfo, ...]:
+        """The last one first; none for a run that was only trained."""
+        return () if self.adaptation is None else tuple(self.adaptation.history())
+
+
+def begin_folder(folder: Path, manifest: Manifest) -> None:
+    """Make the run folder with its run.yaml; if that fails, nothing of it stays."""
+    new = not folder.exists()
+    make_folder(folder)
+    remove_leftovers(folder)
+    try:
+        text = yaml.safe_dump(manifest.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        write_atomically(folder / MANIFEST, text)
+    except UserError:
+        if new:
+            folder.rmdir()
+        raise
+
+
+def read_manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise UserError(str(folder), f"is not a run folder (it has no {MANIFEST})", "a folder made by onedomain train")
+    try:
+        read = Manifest(**yaml.safe_load(path.read_text(encoding="utf-8")))
+        scratch = next((info for info in read.adaptations if info.from_scratch), None)
+        if scratch is None:
+            return read
+        network = read.network.model_copy(update={"weights": None})
+        return read.model_copy(update={"settings": scratch.settings, "network": network})
+    except (yaml.YAMLError, ValidationError, TypeError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(str(path), f"cannot be understood ({reason})", "a file written by onedomain") from None
+
+
+def refuse_used_folder(folder: Path) -> None:
+    """Never write into something that exists and holds anything."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError("out", f"{folder} is a file", "a new or empty folder")
+    if folder.is_dir() and any(not entry.name.startswith(TEMPORARY) for entry in folder.iterdir()):
+        hint = "a new or empty folder"
+        if (folder / MANIFEST).exists():
+            hint += ", or --resume to go on with this run"
+        raise UserError("out", f"{folder} exists and is not empty", hint)
+
+
+def refuse_changes(before: Manifest, now: Manifest) -> None:
+    """A resumed run must be the same run: same method, settings, seed, network and data."""
+    if (before.adaptation is None) != (now.adaptation is None):
+        was = "a trained run" if before.adaptation is None else "an adapted run"
+        raise UserError("out", f"holds {was}, which is gone on with otherwise", resume_command(before))
+    if before.adaptation and now.adaptation:  # the parent may have moved
+        moved = now.adaptation.model_copy(update={"parent": before.adaptation.parent})
+        now = now.model_copy(update={"adaptation": moved})
+    for part in ("method", "seed", "benchmark", "network", "source", "settings", "adaptation"):
+        _refuse_difference(part, getattr(before, part), getattr(now, part))
+
+
+def _refuse_difference(part: str, old: Any, new: Any) -> None:
+    """Name the first part, however deep, that is not as it was."""
+    if old == new:
+        return
+    if isinstance(old, BaseModel) and isinstance(new, BaseModel):
+        old, new = old.model_dump(), new.model_dump()
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            _refuse_difference(key, old.get(key), new.get(key))
+    raise UserError(part, f"is {new!r} now, and was {old!r}", f"{old!r} to resume, or another --out")
+
+
+def resume_command(manifest: Manifest, folder: Path | str = "FOLDER") -> str:
+    """What to type to go on with a run that was stopped."""
+    adaptation = manifest.adaptation
+    if adaptation is None:
+        return shlex.join(["onedomain", "train", "--resume", "--out", str(folder)])
+    target = adaptation.target if adaptation.benchmark else f"{adaptation.target}=DIR"
+    words = ["onedomain", "adapt", adaptation.parent or "RUN", "--target", target, "--shots", str(adaptation.shots)]
+    words += ["--method", adaptation.method, "--seed", str(adaptation.draw), "--resume", "--out", str(folder)]
+    words += ["--source", "DIR"] if adaptation.from_scratch and manifest.benchmark is None else []
+    return shlex.join(words)
+
+
+def warn_of_other_environment(before: Manifest, now: Manifest) -> None:
+    """Going on elsewhere is fine, but only the same versions and threads give the same bits."""
+    for part in ("torch", "device", "threads"):
+        old, new = getattr(before.environment, part), getattr(now.environment, part)
+        if old != new:
+            print(
+                f"note: resumed with {part} {new}, begun with {old}: the last bits may differ",
+                file=sys.stderr,
+            )

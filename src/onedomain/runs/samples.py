@@ -1,0 +1,86 @@
+"""A sample of each augmented domain S⁺, kept for figures: images beside their originals, and where they are embedded.
+
+Two small files beside the domain's own: `augmented/augmented-1.sample.safetensors`, written when the domain is
+complete, and `augmented/augmented-1.embedding.safetensors`, written when the trained network is scored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from onedomain.data.arrays import SUFFIX, ByteArray, FloatArray, load_arrays, not_ours
+from onedomain.data.domain import IntArray
+from onedomain.runs.layout import AUGMENTED
+
+COLUMNS, GAP = 8, 2  # of a mosaic: images in a row, and white pixels between them
+
+
+@dataclass(frozen=True)
+class AugmentedSample:
+    """Some images of an augmented domain.
+
+    `originals` and `images` are bytes of (N, height, width, channels), cut off at the range of the source's pixels.
+    `origins` says where an original comes from: 0 is the source, n the n-th augmented domain. `embedding`, float16 of
+    (M, D), is of the same and of more images, None before the run was scored; `labels` has M classes, of which the
+    first N are those of the images, and is empty where pixels have labels.
+    """
+
+    domain: str
+    originals: ByteArray = field(repr=False)
+    images: ByteArray = field(repr=False)
+    labels: IntArray = field(repr=False)
+    origins: IntArray = field(repr=False)
+    embedding: FloatArray | None = field(default=None, repr=False)
+
+
+def read_samples(folder: Path) -> list[AugmentedSample]:
+    """The samples of a run folder's augmented domains, in the order they were made."""
+    samples = []
+    for path in numbered(folder, f".sample{SUFFIX}"):
+        about, arrays = load_arrays(path)
+        embedded = path.with_name(path.name.replace(".sample.", ".embedding."))
+        if embedded.exists():
+            arrays |= load_arrays(embedded)[1]
+        try:
+            samples.append(AugmentedSample(**about, **arrays))
+        except TypeError as error:
+            raise not_ours(path, error) from None
+    return samples
+
+
+def mosaic(sample: AugmentedSample) -> ByteArray:
+    """Two rows of images on white: originals, and below each what became of it. Of as many classes as there is room."""
+    chosen = _chosen(sample)
+    _, height, width, channels = sample.images.shape
+    pixels = np.full((2 * height + GAP, COLUMNS * (width + GAP) - GAP, channels), 255, np.uint8)
+    for column, place in enumerate(chosen):
+        left = column * (width + GAP)
+        pixels[:height, left : left + width] = sample.originals[place]
+        pixels[height + GAP :, left : left + width] = sample.images[place]
+    return pixels if channels in (1, 3) else pixels.mean(2, keepdims=True).astype(np.uint8)
+
+
+def _chosen(sample: AugmentedSample) -> list[int]:
+    """Images made from the source itself if there are, one of each class before a second of any."""
+    places = np.flatnonzero(sample.origins == 0) if (sample.origins == 0).any() else np.arange(len(sample.images))
+    seen: dict[int, int] = {}
+    turns = []
+    for place in places:
+        label = int(sample.labels[place]) if len(sample.labels) else 0
+        seen[label] = seen.get(label, 0) + 1
+        turns.append((seen[label], label, int(place)))
+    return [place for _, _, place in sorted(turns)[:COLUMNS]]
+
+
+def numbered(folder: Path, ending: str) -> list[Path]:
+    """The files augmented-1, augmented-2, … with this ending, by their numbers."""
+    inside = next((folder / name for name in AUGMENTED if (folder / name).is_dir()), None)
+    numbers = {}
+    for path in [] if inside is None else inside.glob(f"augmented-*{ending}"):
+        number = path.name.removeprefix("augmented-").removesuffix(ending)
+        if number.isdecimal():
+            numbers[path] = int(number)
+    return sorted(numbers, key=numbers.__getitem__)

@@ -1,1 +1,0 @@
-"""What a person sees while the program runs: progress and tables."""

@@ -1,0 +1,1 @@
+"""From a method and a source to a run."""

@@ -1,0 +1,108 @@
+"""What every training begins and ends with: the folder, the device, images set aside, the calibration."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from onedomain.components.predictive import Predictive
+from onedomain.data.domain import Domain
+from onedomain.data.files import remove_leftovers
+from onedomain.data.memory import images_at_once
+from onedomain.errors import UserError
+from onedomain.evaluation.calibration import MOST_IMAGES, Calibration, calibrate
+from onedomain.methods.base import Method
+from onedomain.runs.layout import MANIFEST
+from onedomain.runs.manifest import (
+    Manifest,
+    begin_folder,
+    read_manifest,
+    refuse_changes,
+    refuse_used_folder,
+    warn_of_other_environment,
+)
+from onedomain.training.randomness import private_randomness, seed_everything
+
+SET_ASIDE = 0.05  # share of the source that is held out when no held-out images are given
+FEWEST_TO_SET_ASIDE, MOST_SET_ASIDE = 400, 1000  # at least 20 images: the 95% quantile of fewer is their maximum
+
+
+def begin_or_resume(folder: Path, manifest: Manifest, resume: bool) -> Manifest:
+    """Make a new run folder, or check that the one there is of this very run; what it says then."""
+    if not (resume and (folder / MANIFEST).exists()):
+        refuse_used_folder(folder)
+        begin_folder(folder, manifest)
+        return manifest
+    before = read_manifest(folder)
+    remove_leftovers(folder)
+    refuse_changes(before, manifest)
+    warn_of_other_environment(before, manifest)
+    return before
+
+
+def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
+    """The source without some of its images, chosen by seed, and these: to calibrate on, never to train on."""
+    count = min(MOST_SET_ASIDE, int(SET_ASIDE * len(domain)))
+    if len(domain) < FEWEST_TO_SET_ASIDE:
+        return domain, None
+    order = np.random.default_rng([seed, len(domain)]).permutation(len(domain))
+    kept, trained = np.sort(order[:count]), np.sort(order[count:])
+    if not domain.dense and len(np.unique(domain.labels[trained])) < len(np.unique(domain.labels[order])):
+        return domain, None  # every image of a rare class is needed to learn it
+    return domain.subset(trained), domain.subset(kept, "held out")
+
+
+def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
+    """How the source scores with this network: what `out_of_domain` of its predictions rests on."""
+
+    def said(domain: Domain) -> Iterator[Predictive]:
+        # From all over the domain: folders are sorted by class.
+        some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
+        height, width, _ = domain.image_shape
+        classes = len(domain.classes) if domain.dense else 1
+        size = images_at_once(height, width, min(250, 4 * method.settings.batch_size), classes=classes)
+        for start in range(0, len(some), size):
+            images = domain.batch(some[start : start + size], method.device).images
+            yield method.predictive(images, draws=0)
+
+    with private_randomness():
+        seed_everything(method.seed, step=-1)  # a dataset may be random
+        return calibrate(said(source), said(held_out or source), held_out is not None)
+
+
+def blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:
+    """Some images of a shape, always the same: to see what a network makes of it."""
+    height, width, channels = image_shape
+    noise = torch.rand(3, channels, height, width, generator=torch.Generator().manual_seed(0))
+    return noise.to(device).contiguous(memory_format=torch.channels_last)
+
+
+def pick_device(device: str | torch.device | None) -> torch.device:
+    """The device asked for, or the fastest one there is."""
+    if device is None:
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(1, device=chosen).cpu()
+    except (RuntimeError, AssertionError, TypeError):
+        # As torch raises them: a name that it cannot use, a device that it was built without, no text at all.
+        raise UserError(
+            "device", f"{str(device)!r} is not there", "cpu, cuda, cuda:0, mps as this machine has"
+        ) from None
+    return chosen
+
+
+def checked_seed(seed: int) -> int:
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if isinstance(seed, bool) or not 0 <= number < 2**32:
+        raise UserError("seed", f"got {seed!r}", "a whole number from 0 to 4294967295")
+    return number

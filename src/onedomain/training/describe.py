@@ -1,0 +1,70 @@
+"""run.yaml of a run that is about to begin: what it is, and what it is made with."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from typing import Any
+
+import numpy as np
+import torch
+
+from onedomain._version import __version__
+from onedomain.data.domain import Domain
+from onedomain.methods.base import Method
+from onedomain.runs.manifest import AdaptationInfo, Environment, Manifest, NetworkInfo, SourceInfo
+
+
+def describe_run(
+    method: Method,
+    domain: Domain,
+    seed: int,
+    benchmark: str | None,
+    device: torch.device,
+    weights: str | None = None,
+) -> Manifest:
+    named = method.network
+    return Manifest(
+        onedomain=__version__,
+        method=method.name,
+        settings=method.settings.model_dump(mode="json"),
+        seed=seed,
+        benchmark=benchmark,
+        network=NetworkInfo(
+            name=named.name, own=named.own, embedding=named.embedding, perturb=named.perturb, weights=weights
+        ),
+        source=SourceInfo(
+            name=domain.name,
+            split=domain.split,
+            count=len(domain),
+            image_shape=domain.image_shape,
+            value_range=domain.value_range,
+            classes=domain.classes,
+            dense=domain.dense,
+            void=domain.void,
+            fingerprint=domain.fingerprint,
+        ),
+        **_made_with(device),
+    )
+
+
+def describe_adapted(parent: Manifest, adaptation: AdaptationInfo, device: torch.device) -> Manifest:
+    """The manifest of an adapted run: its parent's, or, trained from scratch, one of its own on the same source."""
+    changed = {"onedomain": __version__, "adaptation": adaptation, **_made_with(device)}
+    if adaptation.from_scratch:
+        network = parent.network.model_copy(update={"weights": None})  # nothing of them is left
+        changed |= {"method": adaptation.method, "settings": adaptation.settings, "network": network}
+    return parent.model_copy(update=changed)
+
+
+def _made_with(device: torch.device) -> dict[str, Any]:
+    environment = Environment(
+        python=platform.python_version(),
+        torch=str(torch.__version__),
+        numpy=np.__version__,
+        platform=platform.platform(),
+        device=str(device),
+        threads=torch.get_num_threads(),
+    )
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return {"environment": environment, "started": now.isoformat(timespec="seconds")}

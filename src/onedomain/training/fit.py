@@ -1,0 +1,178 @@
+"""`fit` trains a run, `load` brings one back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from onedomain.data.domain import Domain
+from onedomain.data.files import read_json_lines
+from onedomain.data.own import as_domain, renamed
+from onedomain.errors import UserError
+from onedomain.evaluation.calibration import Calibration
+from onedomain.methods import method_class
+from onedomain.methods.adapt import adaptation_class
+from onedomain.methods.base import Method
+from onedomain.networks import NamedNetwork, build_network, own_network
+from onedomain.networks.pretrained import file_digest, load_pretrained
+from onedomain.networks.weights import load_weights
+from onedomain.runs.layout import AUXILIARY, CALIBRATION, CHECKPOINT, METRICS, WEIGHTS
+from onedomain.runs.manifest import (
+    Manifest,
+    read_manifest,
+    resume_command,
+)
+from onedomain.training.begin import begin_or_resume, blank, calibrated, checked_seed, pick_device, set_aside
+from onedomain.training.checkpoint import load_checkpoint
+from onedomain.training.describe import describe_run
+from onedomain.training.loop import train
+from onedomain.training.randomness import private_randomness, seed_everything
+from onedomain.training.run import Run
+from onedomain.training.tracking import check_tracker
+
+
+def fit(
+    method: str | Method,
+    source: Any,
+    *,
+    network: str | nn.Module | None = None,
+    embedding: str | None = None,
+    perturb: Sequence[str] = (),
+    steps: int | None = None,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    benchmark: str | None = None,
+    held_out: Any = None,
+    weights: str | Path | None = None,
+    progress: bool = True,
+    track: str | None = None,
+) -> Run:
+    """Train `method` on `source` alone.
+
+    `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any
+    `nn.Module` classifier, whose layers `embedding` and `perturb` name, or the name of one of the library's (by default
+    the paper's LeNet, and `fcn-small` where pixels have labels). With `out` the run is kept in a folder, with
+    checkpoints, and `resume=True` goes on from there. `weights` is a file to start from, such as ImageNet weights of a
+    ResNet-50: what was loaded of it is said on standard error.
+
+    `held_out` are further images of the source domain: never trained on, they tell how the source scores that
+    training has not seen, so that `out_of_domain` of a prediction means something. Without them 5% of the source (of
+    400 images or more, at most 1,000 of them) are set aside for that.
+
+    `track="tensorboard"` logs scalars and augmented images while training, into the run folder.
+    """
+    check_tracker(track, out is not None)
+    method = method_class(method)() if isinstance(method, str) else method
+    if not isinstance(method, Method):
+        raise UserError("method", f"got a {type(method).__name__}", "a method's name, or an object such as od.ERM()")
+    # A new object: the one given may be used for other runs, before and after.
+    method = type(method)(**{**method.settings.model_dump(), **({} if steps is None else {"steps": steps})})
+    seed = checked_seed(seed)
+    domain = as_domain(source)
+    if held_out is None:
+        domain, kept = set_aside(domain, seed)
+    else:
+        kept = renamed(as_domain(held_out, "held out", "held out", domain.classes), "held out")
+        if kept.image_shape != domain.image_shape:
+            raise UserError("held_out", f"images are {kept.image_shape}", f"{domain.image_shape}, as the source")
+    domain = domain.require_every_class()
+    if len(domain.classes) < 2:
+        raise UserError("source", f"has the one class {domain.classes[0]}", "at least two classes")
+    if domain.dense and not method.dense:
+        raise UserError("method", f"{method.name} needs one label an image, and here pixels have labels", "another one")
+    where = pick_device(device)
+    with private_randomness():
+        seed_everything(seed, step=-1)
+        named = _network_for(domain, network, embedding, perturb)
+    folder = None if out is None else Path(out)
+    started_from = None
+    if weights is not None:
+        print(load_pretrained(named.module, weights), file=sys.stderr)
+        started_from = file_digest(weights)
+    elif folder is not None and resume and (folder / CHECKPOINT).exists():
+        started_from = read_manifest(folder).network.weights  # the checkpoint holds what became of them
+    method.attach(named, where, seed, folder)
+    with private_randomness():
+        seed_everything(seed, step=-1)  # a dataset may be random, and must look the same when the run is resumed
+        named.check_fits(domain, where, method.settings.batch_size, method.needs_embedding)
+        method.build(blank(domain.image_shape, where))
+        manifest = describe_run(method, domain, seed, benchmark, where, started_from)
+    if folder is not None:
+        manifest = begin_or_resume(folder, manifest, resume)
+    history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress, track=track)
+    run = Run(method, manifest, history, seconds, folder, calibrated(method, domain, kept))
+    if folder is not None:
+        run.save_model(folder)
+    return run
+
+
+def load(
+    folder: str | Path,
+    *,
+    network: nn.Module | None = None,
+    method: type[Method] | None = None,
+    device: str | torch.device | None = None,
+) -> Run:
+    """A run from its folder. A network, or method class, of one's own must be given again: it is not in the folder."""
+    path = Path(folder)
+    manifest = read_manifest(path)
+    if not (path / WEIGHTS).exists():
+        raise UserError(str(path), "this run has not finished", f"a finished run: {resume_command(manifest, path)}")
+    spec = manifest.network
+    if spec.name is None:
+        if network is None:
+            given = f"{path} was trained with your own {spec.own}"
+            raise UserError("network", given, f"od.load({str(path)!r}, network=…)")
+        named = own_network(network, spec.embedding, spec.perturb)
+    else:
+        named = build_network(spec.name, len(manifest.source.classes), manifest.source.image_shape)
+        named = replace(named, embedding=spec.embedding, perturb=spec.perturb)
+    where = pick_device(device)
+    _load_into(named.module, path / WEIGHTS)
+    configured = (method or _class_of(manifest))(**manifest.settings)
+    configured.attach(named, where, manifest.seed, path)
+    with private_randomness():
+        configured.build(blank(manifest.source.image_shape, where))
+    if configured.auxiliary is not None:
+        _load_into(configured.auxiliary, path / AUXILIARY)
+    history = read_json_lines(path / METRICS, "step")
+    seconds = max((row.get("seconds", 0.0) for row in history), default=0.0)
+    calibration = None
+    if (path / CALIBRATION).exists():
+        calibration = Calibration.from_state(load_checkpoint(path / CALIBRATION, where))
+    return Run(configured, manifest, history, seconds, path, calibration)
+
+
+def _class_of(manifest: Manifest) -> type[Method]:
+    """The method whose network answers: what the run was trained with, unless an adaptation started from scratch."""
+    for info in manifest.adaptations:
+        if info.from_scratch:
+            return adaptation_class(info.method)
+    return method_class(manifest.method)
+
+
+def _load_into(module: nn.Module, path: Path) -> None:
+    try:
+        module.load_state_dict(load_weights(path))
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(str(path), f"does not fit the network ({reason})") from None
+
+
+def _network_for(
+    domain: Domain, network: str | nn.Module | None, embedding: str | None, perturb: Sequence[str]
+) -> NamedNetwork:
+    if network is None or isinstance(network, str):
+        default = "fcn-small" if domain.dense else "lenet"
+        named = build_network(network or default, len(domain.classes), domain.image_shape)
+        layers = (perturb,) if isinstance(perturb, str) else tuple(perturb)
+        return replace(named, embedding=embedding or named.embedding, perturb=layers or named.perturb)
+    return own_network(network, embedding, perturb)

@@ -1,0 +1,282 @@
+"""The training loop: one batch of the source after the other, logged, checkpointed, and resumable to the bit."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from onedomain.data.domain import Domain, Images, IntArray
+from onedomain.data.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
+from onedomain.data.progress import progress
+from onedomain.errors import Interrupted, TrainingDiverged, UserError
+from onedomain.methods.base import Method
+from onedomain.runs.layout import CHECKPOINT, METRICS
+from onedomain.training.checkpoint import load_checkpoint, save_checkpoint
+from onedomain.training.randomness import deterministic, private_randomness, seed_everything
+from onedomain.training.snapshots import Snapshots
+from onedomain.training.tracking import tracking
+
+SECONDS_BETWEEN_SAVED_PARTS = 60.0  # of the work that a method does between two steps
+
+
+def train(
+    method: Method,
+    source: Domain,
+    *,
+    seed: int,
+    folder: Path | None = None,
+    shown: bool = True,
+    track: str | None = None,
+) -> tuple[list[dict[str, Any]], float]:
+    """Train until `method.settings.steps`, going on from the folder's checkpoint if there is one.
+
+    Returns the rows of metrics.jsonl and the seconds that training took, resumed parts together. Everything random
+    is a function of the seed and the step, never of what happened before: that is what makes resuming exact.
+    """
+    settings = method.settings
+    batches = BalancedBatches if method.balanced else ShuffledBatches
+    indices = batches(source.labels, settings.batch_size, seed)
+    with private_randomness(), deterministic(method.device), stop_requests() as stop:
+        seed_everything(seed, step=-1)
+        method.begin(source)
+        keeper = Keeper(method, folder)
+        start = keeper.restore()
+        snapshots = Snapshots(method, source, folder, seed)
+        if start == 0:
+            snapshots.take(0)
+            keeper.save(0)  # a network of the user's own cannot be made again as it was
+        journal = Journal(folder / METRICS if folder else None, start)
+        loss: dict[str, float] = {}  # what is shown beside the progress
+
+        with (
+            tracking(track, folder, start, journal.rows) as tracker,
+            progress(f"train {method.name}", settings.steps, start=start, shown=shown) as update,
+        ):
+            journal.tell = tracker.row
+            for step in range(start, settings.steps):
+                seed_everything(seed, step)
+                prepared = False
+                for part in method.prepare(step):
+                    update(step, part.values, f"{part.what} {part.done:.0%}")
+                    if part.record is not None:
+                        journal.record(step, *part.record)
+                    stopping = stop.is_set()
+                    if stopping or keeper.seconds_since_saved > SECONDS_BETWEEN_SAVED_PARTS:
+                        journal.write(step, keeper.seconds)
+                        keeper.save(step)
+                    if stopping:
+                        raise interrupted(method, step)
+                    prepared = True
+                if prepared:
+                    tracker.samples(step)
+
+                seed_everything(seed, step)
+                batch = method.varied(source.batch(indices(step), method.device))
+                method.set_rate(step)
+                method.network.module.train()
+                journal.add(method.step(batch))
+
+                done = step + 1
+                stopping = stop.is_set() and done < settings.steps
+                save = stopping or done == settings.steps or done % settings.checkpoint_every == 0
+                if save or done % settings.log_every == 0:
+                    loss = {"loss": journal.write(done, keeper.seconds)["loss"]}
+                update(done, loss)
+                snapshots.take(done)
+                if save:
+                    keeper.save(done)
+                if stopping:
+                    raise interrupted(method, done)
+    return journal.rows, keeper.seconds
+
+
+class Keeper:
+    """Saves the state of a run and brings it back; keeps the time that training takes, resumed parts together."""
+
+    def __init__(self, method: Method, folder: Path | None) -> None:
+        self.method, self.folder = method, folder
+        self.before = 0.0
+        self.begun = self.saved = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.begun
+
+    @property
+    def seconds_since_saved(self) -> float:
+        return time.monotonic() - self.saved
+
+    def restore(self) -> int:
+        """Load the folder's checkpoint into the method, if there is one; the number of steps done."""
+        if self.folder is None or not (self.folder / CHECKPOINT).exists():
+            return 0
+        path = self.folder / CHECKPOINT
+        state = load_checkpoint(path, self.method.device)
+        try:
+            self.method.load_state_dict(state["method"])
+            self.before = float(state["seconds"])
+            return int(state["step"])
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            reason = " ".join(str(error).split())[:100]
+            raise UserError(
+                str(path), f"is no checkpoint of this run ({reason})", "the file that this run wrote"
+            ) from None
+
+    def save(self, step: int) -> None:
+        """Write the checkpoint, unless the last update made a weight that is no number: the last good one is kept."""
+        beside = [] if self.method.auxiliary is None else [*self.method.auxiliary.named_parameters()]
+        for name, parameter in [*self.method.network.module.named_parameters(), *beside]:
+            if not bool(parameter.isfinite().all()):
+                kept = "" if self.folder is None else "; the last good checkpoint is kept"
+                raise TrainingDiverged(f"{name} is no longer finite at step {step}{kept}; try a smaller learning_rate")
+        if self.folder is not None:
+            state = {"step": step, "seconds": self.seconds, "method": self.method.state_dict()}
+            save_checkpoint(self.folder / CHECKPOINT, state)
+        self.saved = time.monotonic()
+
+
+def interrupted(method: Method, done: int) -> Interrupted:
+    saved = "" if method.folder is None else "; saved"
+    return Interrupted(f"stopped at step {done} of {method.settings.steps}{saved}")
+
+
+class ShuffledBatches:
+    """The indices of each step's batch: epochs in an order shuffled by seed, cut into batches without a remainder.
+
+    A function of the step alone. A batch that reaches the end of an epoch goes on with the next one.
+    """
+
+    def __init__(self, labels: IntArray | Images, batch_size: int, seed: int) -> None:
+        self.count, self.batch_size = len(labels), batch_size
+        count = self.count
+        self.order = lru_cache(maxsize=2)(lambda epoch: np.random.default_rng([seed, epoch]).permutation(count))
+
+    def __call__(self, step: int) -> IntArray:
+        epochs, places = divmod(np.arange(step * self.batch_size, (step + 1) * self.batch_size), self.count)
+        return np.concatenate([self.order(epoch)[places[epochs == epoch]] for epoch in np.unique(epochs)])
+
+
+class BalancedBatches:
+    """Batches that take the classes in turn: of each as many as of the others, give or take one.
+
+    With so many classes that a batch holds fewer than two images of each, it holds two images of some of them. A
+    function of the step alone. A class with few images comes round more often.
+    """
+
+    def __init__(self, labels: IntArray | Images, batch_size: int, seed: int) -> None:
+        self.batch_size = batch_size
+        of_images = np.asarray(labels)
+        members = [np.flatnonzero(of_images == each) for each in np.unique(of_images)]
+        self.members = members
+        self.together = 1 if 2 * len(members) <= batch_size else 2
+
+        def order(place: int, epoch: int) -> IntArray:
+            return np.random.default_rng([seed, place, epoch]).permutation(members[place])
+
+        self.order = lru_cache(maxsize=2 * len(members))(order)
+
+    def __call__(self, step: int) -> IntArray:
+        chosen = []
+        for slot in range(step * self.batch_size, (step + 1) * self.batch_size):
+            group, within = divmod(slot, self.together)
+            turn, place = divmod(group, len(self.members))
+            epoch, position = divmod(turn * self.together + within, len(self.members[place]))
+            chosen.append(self.order(place, epoch)[position])
+        return np.array(chosen)
+
+
+class Journal:
+    """Collects what steps log, and writes its means as one line of metrics.jsonl.
+
+    Values stay on the device until a line is due, so that an accelerator is not made to wait at every step.
+    """
+
+    def __init__(self, path: Path | None, start: int) -> None:
+        self.path = path
+        self.pending: list[dict[str, torch.Tensor]] = []
+        self.rows: list[dict[str, Any]] = []
+        self.tell: Callable[[dict[str, Any]], None] = lambda row: None  # of every further row
+        if path is not None:
+            # A killed run has logged steps after its last checkpoint; they will be done and logged again.
+            self.rows = [row for row in read_json_lines(path, "step") if row["step"] <= start]
+            write_atomically(path, to_json_lines(self.rows))
+
+    def add(self, values: dict[str, torch.Tensor]) -> None:
+        self.pending.append(values)
+
+    def write(self, done: int, seconds: float) -> dict[str, float]:
+        """Means of what was logged since the last line, if any; raises if any of it is NaN or infinite."""
+        means: dict[str, float] = {}
+        if not self.pending:
+            return means
+        for name in self.pending[-1]:
+            logged = [(number, values[name]) for number, values in enumerate(self.pending) if name in values]
+            values = torch.stack([value for _, value in logged]).tolist()
+            for (number, _), value in zip(logged, values, strict=True):
+                if not math.isfinite(value):
+                    self._diverged(name, value, done - len(self.pending) + number + 1)
+            means[name] = math.fsum(values) / len(values)
+        self.pending.clear()
+        self._append({"step": done, "seconds": round(seconds, 3), "memory_mb": peak_memory_mb(), **means})
+        return means
+
+    def record(self, step: int, domain: str, values: Mapping[str, float]) -> None:
+        """Keep measurements of a generated domain; one that was measured again after a kill is there already."""
+        if not any(row.get("domain") == domain for row in self.rows):
+            self._append({"step": step, "domain": domain, **values})
+
+    def _append(self, row: dict[str, Any]) -> None:
+        self.rows.append(row)
+        self.tell(row)
+        if self.path is not None:
+            with os_errors_are_user_errors(self.path), self.path.open("a", encoding="utf-8") as file:
+                file.write(to_json_lines([row]))
+
+    def _diverged(self, name: str, value: float, step: int) -> None:
+        kept = "" if self.path is None else "; the last good checkpoint is kept"
+        raise TrainingDiverged(f"{name} became {value} at step {step}{kept}; try a smaller learning_rate")
+
+
+def peak_memory_mb() -> int:
+    """The most memory this process has held so far; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(used / 2**20 if sys.platform == "darwin" else used / 2**10)
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets, so that the running step ends before the state is saved.
+
+    A second Ctrl-C stops at once. Outside the main thread Python delivers no signals: the event is never set.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def request(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

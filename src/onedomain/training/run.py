@@ -1,0 +1,332 @@
+"""A run: a method trained on one source domain. Fit it, score it, ask it, save it, load it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from onedomain._version import __version__
+from onedomain.data.domain import Domain, IntArray
+from onedomain.data.files import read_json_lines, to_json_lines, write_atomically
+from onedomain.data.memory import images_at_once
+from onedomain.data.own import as_domain, as_images, renamed
+from onedomain.data.progress import progress as show_progress
+from onedomain.errors import UserError
+from onedomain.evaluation.calibration import Calibration
+from onedomain.evaluation.gathering import Gathering
+from onedomain.evaluation.outcome import Outcome
+from onedomain.evaluation.scores import METRICS as SCORED
+from onedomain.evaluation.scores import Evaluation, Scores, batches_in_order, score
+from onedomain.methods.base import Method
+from onedomain.networks import NamedNetwork
+from onedomain.networks.weights import save_weights
+from onedomain.runs.layout import ALL_UNSEEN, AUXILIARY, CALIBRATION, METRICS, RESULTS, WEIGHTS
+from onedomain.runs.manifest import Manifest, begin_folder, refuse_used_folder
+from onedomain.runs.outcomes import save_outcome
+from onedomain.training.adapt import adapt
+from onedomain.training.checkpoint import save_checkpoint
+from onedomain.training.embeddings import save_embeddings
+
+if TYPE_CHECKING:
+    from onedomain.methods.adapt.base import Adaptation
+    from onedomain.training.adapted import Adapted
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of images: a class each, the probability of every class, and its uncertainty.
+
+    `probabilities` are the network's, and `labels` their largest. `uncertainty` is their entropy, in nats: 0 when
+    certain, log(classes) when clueless. `mean_probabilities` are the mean of a model's Monte-Carlo draws,
+    `predictive_entropy` is its entropy, and `mutual_information` what the draws disagree about, in nats too; of a model
+    that draws nothing these are the probabilities, their entropy, and 0. `domain_score` says how unlike the source an
+    image is, and `out_of_domain` whether 95% of held-out source images score lower; both are None for a run without a
+    calibration. For dense outputs all but the probabilities (N, C, H, W) and these two are maps (N, H, W).
+    """
+
+    labels: IntArray
+    probabilities: np.ndarray
+    uncertainty: np.ndarray
+    classes: tuple[str, ...]
+    mean_probabilities: np.ndarray
+    predictive_entropy: np.ndarray
+    mutual_information: np.ndarray
+    domain_score: np.ndarray | None = None
+    out_of_domain: np.ndarray | None = None
+
+    @property
+    def names(self) -> list[str]:
+        return [self.classes[label] for label in self.labels.ravel()]
+
+
+@dataclass
+class Run:
+    """A trained network with everything that is needed to use it."""
+
+    method: Method
+    manifest: Manifest
+    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    seconds: float = 0.0
+    folder: Path | None = None
+    calibration: Calibration | None = field(default=None, repr=False)
+
+    @property
+    def network(self) -> NamedNetwork:
+        return self.method.network
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.manifest.source.classes
+
+    def evaluate(
+        self,
+        domains: Mapping[str, Any],
+        *,
+        seen: Sequence[str] = (),
+        batch_size: int = 250,
+        progress: bool = False,
+        keep_going: bool = False,
+    ) -> Evaluation:
+        """Score every domain; `seen` names those that the average over unseen domains leaves out.
+
+        `batch_size` is the most images that are passed at once: fewer, if they are large. A file that cannot be read is
+        an error; with `keep_going` its domain is left out, the reason is in `missing`, and the others are scored.
+        """
+        if not (isinstance(domains, Mapping) and domains):
+            raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
+        checked = {name: self.not_adapted_to(self.as_domain(data, name, "test")) for name, data in domains.items()}
+        scores: dict[str, Scores] = {}
+        outcomes: dict[str, Outcome] = {}
+        missing: dict[str, UserError] = {}
+        done = 0
+        with show_progress("score", sum(map(len, checked.values())), shown=progress, unit="images") as update:
+
+            def each(images: int) -> None:
+                nonlocal done
+                done += images
+                update(done, {})
+
+            for name, domain in checked.items():
+                gathering, end = Gathering(domain, unseen=name not in seen), done + len(domain)
+                try:
+                    scores[name] = score(
+                        partial(self.method.predictive, draws=0),  # draws add nothing to what is scored
+                        domain,
+                        calibration=self.calibration,
+                        device=self.method.device,
+                        batch_size=batch_size,
+                        each=each,
+                        gathering=gathering,
+                    )
+                except UserError as error:  # what is wrong with a frame is known when it is read
+                    missing[name] = error
+                    if not keep_going or len(missing) == len(checked):
+                        raise
+                    each(end - done)
+                else:
+                    outcomes[name] = gathering.outcome()
+        reasons = tuple(f"domain '{name}': {error}" for name, error in missing.items())
+        return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes, reasons)
+
+    def adapt(
+        self,
+        target: Any,
+        shots: int,
+        *,
+        method: str | Adaptation = "fine-tune",
+        test: Any = None,
+        source: Any = None,
+        held_out: Any = None,
+        name: str | None = None,
+        seed: int = 0,
+        seeds: int = 1,
+        steps: int | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        progress: bool = True,
+    ) -> Adapted:
+        """Adapt copies of this run to a new domain by a few labelled images of it; this run stays as it is.
+
+        Of each class `shots` images are drawn from `target` (of dense labels: so many in all), once for each of `seeds`
+        draws, the first by `seed`. `test` is what is scored before and after; without it, what was not drawn.
+        `source` and `held_out`, as given to `fit`, tell what is forgotten; `fada` and `ccsa` train on `source`, too.
+        With `out` the adapted run is kept in a folder, several in folders `draw-0`, `draw-1`, … inside it, and
+        `resume=True` goes on from there.
+        """
+        return adapt(
+            self,
+            target,
+            shots,
+            method=method,
+            test=test,
+            source=source,
+            held_out=held_out,
+            name=name,
+            seed=seed,
+            seeds=seeds,
+            steps=steps,
+            out=out,
+            resume=resume,
+            progress=progress,
+        )
+
+    def predict(self, images: Any, *, batch_size: int = 250) -> Predictions:
+        """Classify images, given as `as_images` takes them."""
+        array = as_images(images)
+        _, height, width, channels = array.shape
+        unlabelled = Domain("images", "predict", array, np.zeros(len(array), np.int64), self.classes)
+        self._check_images("images", (height, width, channels), unlabelled.value_range)
+        columns: list[tuple[torch.Tensor, ...]] = []
+        at_once = images_at_once(
+            height, width, batch_size, classes=len(self.classes) if self.manifest.source.dense else 1
+        )
+        for batch in batches_in_order(unlabelled, at_once, self.method.device):
+            said = self.method.predictive(batch.images)
+            score = () if self.calibration is None else (self.calibration.score(said),)
+            # As many numbers as pixels times classes: half of them would be of no use to anyone.
+            kept = torch.float32 if self.manifest.source.dense else torch.float64
+            every = said.probabilities.to(kept), said.mean.to(kept)
+            columns.append((*every, said.entropy, said.predictive_entropy, said.mutual_information, *score))
+        joined = [torch.cat(column).cpu().numpy() for column in zip(*columns, strict=True)]
+        probabilities, mean, uncertainty, predictive_entropy, mutual_information = joined[:5]
+        scored = joined[5] if self.calibration is not None else None
+        flags = None if scored is None or self.calibration is None else scored > self.calibration.threshold
+        drawn = mean, predictive_entropy, mutual_information
+        return Predictions(probabilities.argmax(1), probabilities, uncertainty, self.classes, *drawn, scored, flags)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the run folder; the weights as safetensors, readable by any other tool."""
+        path = Path(folder)
+        refuse_used_folder(path)
+        begin_folder(path, self.manifest)
+        write_atomically(path / METRICS, to_json_lines(self.history))
+        self.save_model(path)
+        self.folder = path
+        return path
+
+    def save_model(self, folder: Path) -> None:
+        """What is needed to use the run: what is beside the network first, so that weights mean a finished run."""
+        if self.calibration is not None:
+            save_checkpoint(folder / CALIBRATION, self.calibration.state_dict())
+        if self.method.auxiliary is not None:
+            save_weights(folder / AUXILIARY, self.method.auxiliary.state_dict())
+        save_weights(folder / WEIGHTS, self.network.module.state_dict())
+
+    def records(self, evaluation: Evaluation, benchmark: str | None = None) -> list[dict[str, Any]]:
+        """One record a domain and metric, each with all that a table must say of it.
+
+        `benchmark` is whose domains were scored; `trained_on` in a record is whose source the run was trained on.
+        """
+        common = {
+            "onedomain": __version__,
+            "method": self.manifest.method,
+            "benchmark": benchmark,
+            "trained_on": self.manifest.benchmark,
+            "seed": self.manifest.seed,
+            "steps": self.method.settings.steps,
+            "settings": self.manifest.settings,
+            "source": self.manifest.source.fingerprint,
+            "parameters": self.network.parameter_count,
+            "training_parameters": self.method.training_parameters,
+            "train_seconds": round(self.seconds, 1),
+            "peak_memory_mb": max((row.get("memory_mb", 0) for row in self.history), default=0),
+            "device": self.manifest.environment.device,
+            "threads": self.manifest.environment.threads,
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        }
+        if self.manifest.adaptation is not None:
+            common["adaptation"] = self.manifest.adaptation.in_short()
+        rows = []
+        for name, scores in evaluation.scores.items():
+            for metric in SCORED:
+                row = {
+                    "domain": name,
+                    "split": scores.split,
+                    "unseen": name in evaluation.unseen,
+                    "metric": metric,
+                }
+                value = getattr(scores, metric)
+                if value is None:
+                    continue
+                row |= {"value": value, "count": scores.count, "note": scores.note}
+                if metric == "accuracy":
+                    row |= {"low": scores.low, "high": scores.high}
+                if metric == "miou":
+                    row |= {"low": scores.miou_low, "high": scores.miou_high}
+                rows.append(row | {"data": scores.fingerprint} | common)
+            for name_of_class, value in scores.iou.items():
+                if value is not None:
+                    row = {"domain": name, "split": scores.split, "unseen": name in evaluation.unseen}
+                    row |= {"metric": f"iou/{name_of_class}", "class": name_of_class, "value": value}
+                    row |= {"count": scores.count, "note": scores.note, "data": scores.fingerprint}
+                    rows.append(row | common)
+        correlation = evaluation.rank_correlation()
+        if correlation is not None:
+            row = {"domain": ALL_UNSEEN, "split": "test", "unseen": False, "metric": "rank_correlation"}
+            rows.append(row | {"value": correlation, "count": len(evaluation.unseen)} | common)
+        for measured in self.history:
+            if "domain" in measured:
+                rows += [
+                    {"domain": measured["domain"], "split": "train", "unseen": False, "metric": metric, "value": value}
+                    | common
+                    for metric, value in measured.items()
+                    if metric not in ("step", "domain")
+                ]
+        return rows
+
+    def write_records(self, evaluation: Evaluation, benchmark: str | None = None) -> None:
+        """Keep scores and answers in the run folder; a domain that is scored again replaces its old ones."""
+        if self.folder is None:
+            raise UserError("run", "has no folder", "a run that was saved or trained with out=")
+        for outcome in evaluation.outcomes.values():
+            save_outcome(outcome, self.folder, benchmark)
+        path = self.folder / RESULTS
+        new = self.records(evaluation, benchmark)
+        replaced = {(row["benchmark"], row["domain"]) for row in new}
+        old = read_json_lines(path, "domain")
+        kept = [row for row in old if (row.get("benchmark"), row["domain"]) not in replaced]
+        write_atomically(path, to_json_lines(kept + new))
+        save_embeddings(self.folder, self.method)
+
+    def as_domain(self, data: Any, name: str, split: str) -> Domain:
+        """Data in any form that `fit` takes, refused if this run cannot know its classes or take its images."""
+        domain = renamed(as_domain(data, name, split, self.classes), name)
+        if domain.classes != self.classes:
+            given = f"has the {len(domain.classes)} classes {_list(domain.classes)}"
+            raise UserError(name, given, f"those of the source, {_list(self.classes)}")
+        self._check_images(name, domain.image_shape, domain.value_range)
+        return domain
+
+    def not_adapted_to(self, domain: Domain) -> Domain:
+        """A domain without the images that the run was adapted to: it knows them by heart."""
+        known = {image for info in self.manifest.adaptations for image in info.images}
+        if not known:
+            return domain
+        others = domain.without(known)
+        if others is None:
+            raise UserError(domain.name, "holds only images that this run was adapted to", "others to score")
+        if len(others) == len(domain):
+            return domain
+        note = f"{len(domain) - len(others)} adapted to, left out"
+        return replace(others, note="; ".join(part for part in (domain.note, note) if part))
+
+    def _check_images(self, name: str, shape: tuple[int, int, int], value_range: tuple[float, float]) -> None:
+        trained_low, trained_high = self.manifest.source.value_range
+        if value_range == (0.0, 1.0) and (trained_low < -0.01 or trained_high > 1.01):
+            given = "images are bytes, or floats from 0 to 1"
+            raise UserError(name, given, f"values as in training, from {trained_low:.3g} to {trained_high:.3g}")
+        expected = self.manifest.source.image_shape
+        if shape != expected:
+            given = "×".join(map(str, shape))
+            raise UserError(name, f"images are {given}", f"{'×'.join(map(str, expected))} (height, width, channels)")
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")

@@ -1,0 +1,41 @@
+"""Looks at a fixed sample of the source at moments of a training, for figures over time.
+
+What is looked at is the method's to say (`Method.snapshot`). Looking changes nothing: no weight, no random number.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from onedomain.data.arrays import SUFFIX, save_arrays
+from onedomain.data.domain import Domain
+from onedomain.data.memory import PIXELS, PIXELS_WITH_GRADIENTS, images_at_once
+from onedomain.methods.base import Method
+from onedomain.runs.layout import SNAPSHOTS
+from onedomain.training.randomness import private_randomness, seed_everything
+
+SAMPLE = 100  # images of the source, fewer if they are large
+
+
+class Snapshots:
+    """Takes the snapshots of a run with a folder, when the method wants them."""
+
+    def __init__(self, method: Method, source: Domain, folder: Path | None, seed: int) -> None:
+        self.method, self.source, self.folder, self.seed = method, source, folder, seed
+        height, width, _ = source.image_shape
+        size = images_at_once(height, width, SAMPLE, PIXELS_WITH_GRADIENTS if source.dense else PIXELS)
+        self.chosen = np.random.default_rng(len(source)).permutation(len(source))[:size]
+
+    def take(self, step: int) -> None:
+        """Look, if it is time. To be called before the checkpoint of a step: what is resumed has its snapshots."""
+        if self.folder is None or step not in self.method.snapshot_steps:
+            return
+        module = self.method.network.module
+        was_training = module.training
+        with private_randomness():
+            seed_everything(self.seed, step=-1)  # the same noise at every moment, so that moments can be compared
+            seen = self.method.snapshot(self.source.batch(self.chosen, self.method.device))
+        module.train(was_training)
+        save_arrays(self.folder / SNAPSHOTS / f"step-{step:09d}{SUFFIX}", {"step": step}, seen)

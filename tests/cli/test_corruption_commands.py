@@ -1,0 +1,128 @@
+"""The command line on `cifar10-c-lite` and on a user's own images: one grid of 95 targets, one line for a mistake."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from onedomain.benchmarks import BENCHMARKS, find_benchmark
+from onedomain.data.corruptions import KINDS, SEVERITIES, processes
+from onedomain.data.datasets import cifar_c
+
+IMAGES = 6  # of each target
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """CIFAR-10 and its corruptions in our prepared forms, of noise: 3,010 test images, of which six are corrupted."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    test = rng.integers(0, 256, (3_010, 32, 32, 3), dtype=np.uint8)
+    train = rng.integers(0, 256, (30, 32, 32, 3), dtype=np.uint8)
+    labels = np.arange(3_010) % 10
+    made = folder / cifar_c.REGENERATED_LITE
+    made.mkdir(parents=True)
+    np.savez(folder / "cifar10" / "cifar10.npz", x_train=train, y_train=labels[:30], x_test=test, y_test=labels)
+    (made / cifar_c.MADE).write_text(json.dumps({"images": IMAGES}))
+    np.save(made / "labels.npy", np.tile(labels[:IMAGES], 5).astype(np.uint8))
+    for kind in KINDS:
+        if kind != "frost":
+            blocks = [rng.integers(0, 256, (IMAGES, 32, 32, 3), dtype=np.uint8) for _ in SEVERITIES]
+            np.save(made / cifar_c.file_name(kind), np.concatenate(blocks))
+    return folder
+
+
+def test_train_and_evaluate(onedomain, data, tmp_path, monkeypatch):
+    benchmark = find_benchmark("cifar10-c-lite")
+    quick = replace(benchmark, held_out=lambda folder: benchmark.held_out(folder).subset(range(20)))
+    monkeypatch.setitem(BENCHMARKS, "cifar10-c-lite", quick)
+    common = ["--benchmark", "cifar10-c-lite", "--steps", 1, "--set", "batch_size=4", "--data", data]
+    code, out, err = onedomain("train", "--method", "augmix", *common, "--out", tmp_path / "own")
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()]
+    grid = {words[0]: words[1:] for words in lines if words and words[0] in KINDS}
+    assert len(grid) == 19
+    assert all(len(cells) == 6 for cells in grid.values())
+    assert grid["frost"] == ["–"] * 6
+    assert len(lines) < 60
+    assert "mean of 18 of 19 corruptions" in out
+    assert "regenerated, 6 of 1,000 images. 6 images of each." in out
+    assert err.count("not scored: domain 'frost'") == 1
+    make = "onedomain train --benchmark cifar10-c-lite --method erm --seed 0 --steps 1 --set batch_size=4 --out"
+    assert f"{make} {tmp_path / 'own-erm'}" in out
+
+    assert onedomain("train", "--method", "erm", *common, "--out", tmp_path / "own-erm")[0] == 0
+    code, out, _ = onedomain("evaluate", tmp_path / "own", "--data", data, "--json")
+    document = json.loads(out)
+    found = document["robustness"]
+    assert len(document["domains"]) == 1 + 90
+    assert found["missing"] == ["frost"]
+    assert found["relative_to_erm"]["erm"] == str(tmp_path / "own-erm")
+    own = {name: 1 - scores["accuracy"] for name, scores in document["domains"].items()}
+    records = (tmp_path / "own-erm" / "results.jsonl").read_text().splitlines()
+    erm = {r["domain"]: 1 - r["value"] for r in map(json.loads, records) if r["metric"] == "accuracy"}
+    kinds = [kind for kind in KINDS if kind != "frost"]
+    assert found["relative_to_erm"]["worst"]["mce"] == pytest.approx(
+        np.mean([own[f"{kind}-5"] / erm[f"{kind}-5"] for kind in kinds])
+    )
+    assert found["mean"]["all"]["corruptions"] == pytest.approx(
+        np.mean([1 - own[f"{kind}-{severity}"] for kind in kinds for severity in SEVERITIES])
+    )
+
+
+def test_benchmarks_names_95_targets_in_a_few_words(onedomain):
+    _, out, _ = onedomain("benchmarks")
+    assert out.count("19 corruptions × 5 severities") == 2
+    assert "gaussian-noise-3" not in out
+    listed = {row["name"]: row for row in json.loads(onedomain("benchmarks", "--json")[1])["benchmarks"]}
+    assert len(listed["cifar10-c"]["targets"]) == 95
+    assert (listed["cifar10-c"]["network"], listed["cifar10-c-lite"]["network"]) == ("wrn-16-4", "wrn-10-1")
+
+
+def test_what_is_missing_is_named_before_training(onedomain, data, tmp_path):
+    (tmp_path / "cifar10").mkdir()
+    (tmp_path / "cifar10" / "cifar10.npz").symlink_to(data / "cifar10" / "cifar10.npz")
+    code, _, err = onedomain("train", "--benchmark", "cifar10-c", "--data", tmp_path, "--out", tmp_path / "run")
+    assert code == 2
+    assert "run: onedomain data prepare cifar10-c" in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_95_targets_cost_no_memory(data):
+    domains, missing = find_benchmark("cifar10-c-lite").load_for_scoring(data)
+    assert (len(domains), len(missing)) == (91, 1)
+    assert all(isinstance(domain.images, np.memmap) for name, domain in domains.items() if name != "cifar10")
+
+
+def test_corrupt(onedomain, tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "cores", lambda: 1)
+    (tmp_path / "in" / "cat").mkdir(parents=True)
+    Image.new("RGB", (40, 40), (90, 120, 30)).save(tmp_path / "in" / "cat" / "a.png")
+    arguments = ["corrupt", tmp_path / "in", "--out", tmp_path / "out", "--data", tmp_path]
+    code, out, _ = onedomain(*arguments, "--kind", "fog", "--severity", 3)
+    assert (code, out) == (0, f"{tmp_path / 'out'}: 1 images, 1 with the constants of cifar10-c\n")
+    assert Image.open(tmp_path / "out" / "cat" / "a.png").size == (40, 40)
+    assert "all images are there already" in onedomain(*arguments, "--kind", "fog")[1]
+    arguments[3] = tmp_path / "all"
+    code, out, err = onedomain(*arguments, "--kind", "all", "--severity", "all")
+    assert code == 0
+    assert "90 images" in out
+    assert "left out: frost: frost1.png" in err
+    for wrong, expected in (
+        (["--kind", "frost"], "frost: frost1.png, frost2.png"),
+        (["--kind", "rain"], "--kind: 'rain' is not known"),
+        (["--kind", "fog", "--severity", "7"], "--severity: got '7'"),
+        (["--kind", "fog", "--constants", "x"], "--constants: 'x' is not known"),
+        (["--kind", "fog", "--seed", "-1"], "--seed: got -1"),
+    ):
+        code, out, err = onedomain("corrupt", tmp_path / "in", "--out", tmp_path / "new", "--data", tmp_path, *wrong)
+        assert (code, out) == (2, "")
+        assert expected in err
+        assert len(err.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
