@@ -56,6 +56,7 @@ def demo(out: str, steps: int | None, threads: int | None) -> None:
             out=folder,
             resume=True,
             benchmark=benchmark.name,
+            recipe=benchmark.settings.get(name),
             held_out=benchmark.calibration(data),
         )
         evaluations[name] = run.evaluate(domains, seen=[benchmark.source], progress=True)
@@ -138,6 +139,7 @@ def train(
             out=folder,
             resume=resume,
             benchmark=chosen.name if chosen else None,
+            recipe=chosen.settings.get(method) if chosen else None,
             held_out=chosen.calibration(data_folder(data)) if chosen else None,
             track=track,
         )

@@ -61,6 +61,7 @@ class AdaptationInfo(_Strict):
 
     method: str
     settings: dict[str, Any]
+    usually: dict[str, Any] | None = None  # as in `Manifest`
     from_scratch: bool  # whether the network is its own, and not the parent's trained on
     target: str
     benchmark: str | None  # whose target it is; None for a user's own images
@@ -89,12 +90,16 @@ class AdaptationInfo(_Strict):
 class Manifest(_Strict):
     """run.yaml: all that decides a run's result, and what it was made with.
 
+    `usually` has, for each setting that was set otherwise, the value that the recipe gives it: what is not in it is as
+    usual. None: the run is of a version that did not keep it.
+
     An adapted run keeps what its parent was trained with, unless `adaptation` says that it was trained from scratch.
     """
 
     onedomain: str
     method: str
     settings: dict[str, Any]
+    usually: dict[str, Any] | None = None
     seed: int
     benchmark: str | None
     network: NetworkInfo
@@ -133,7 +138,7 @@ def read_manifest(folder: Path) -> Manifest:
         if scratch is None:
             return read
         network = read.network.model_copy(update={"weights": None})
-        return read.model_copy(update={"settings": scratch.settings, "network": network})
+        return read.model_copy(update={"settings": scratch.settings, "usually": scratch.usually, "network": network})
     except (yaml.YAMLError, ValidationError, TypeError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(str(path), f"cannot be understood ({reason})", "a file written by onedomain") from None
@@ -156,7 +161,8 @@ def refuse_changes(before: Manifest, now: Manifest) -> None:
         was = "a trained run" if before.adaptation is None else "an adapted run"
         raise UserError("out", f"holds {was}, which is gone on with otherwise", resume_command(before))
     if before.adaptation and now.adaptation:  # the parent may have moved
-        moved = now.adaptation.model_copy(update={"parent": before.adaptation.parent})
+        told = {"parent": before.adaptation.parent, "usually": before.adaptation.usually}
+        moved = now.adaptation.model_copy(update=told)
         now = now.model_copy(update={"adaptation": moved})
     for part in ("method", "seed", "benchmark", "network", "source", "settings", "adaptation"):
         _refuse_difference(part, getattr(before, part), getattr(now, part))

@@ -20,7 +20,7 @@ from onedomain.training.adapted import Adapted
 from onedomain.training.before_and_after import Scorer
 from onedomain.training.begin import begin_or_resume, blank, calibrated, checked_seed, set_aside
 from onedomain.training.copies import afresh, answering_as, weights_fingerprint
-from onedomain.training.describe import describe_adapted
+from onedomain.training.describe import describe_adapted, set_otherwise
 from onedomain.training.loop import train
 from onedomain.training.randomness import private_randomness, seed_everything
 from onedomain.training.shots import draw, left_over, missing_classes, refuse_test_images
@@ -162,9 +162,11 @@ def _plans(
         if test_images is not None:
             refuse_test_images(pool.name, images, test_images)
         judged = left_over(pool, places, images) if test is None else test
+        planned = type(chosen)(**chosen.planned(len(drawn)))
         info = AdaptationInfo(
             method=chosen.name,
-            settings=type(chosen)(**chosen.planned(len(drawn))).settings.model_dump(mode="json"),
+            settings=planned.settings.model_dump(mode="json"),
+            usually=set_otherwise(planned, type(chosen)().planned(len(drawn))),
             from_scratch=chosen.from_scratch,
             target=pool.name,
             benchmark=benchmark,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,15 @@ def describe_run(
     benchmark: str | None,
     device: torch.device,
     weights: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
 ) -> Manifest:
+    """`recipe` has the settings that are usual for the method here, where they are not its defaults."""
     named = method.network
     return Manifest(
         onedomain=__version__,
         method=method.name,
         settings=method.settings.model_dump(mode="json"),
+        usually=set_otherwise(method, recipe or {}),
         seed=seed,
         benchmark=benchmark,
         network=NetworkInfo(
@@ -48,12 +52,20 @@ def describe_run(
     )
 
 
+def set_otherwise(method: Method, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """What the recipe gives to those settings of the method that were set otherwise."""
+    usual = type(method)(**recipe).settings.model_dump(mode="json")
+    settings = method.settings.model_dump(mode="json")
+    return {name: value for name, value in usual.items() if settings[name] != value}
+
+
 def describe_adapted(parent: Manifest, adaptation: AdaptationInfo, device: torch.device) -> Manifest:
     """The manifest of an adapted run: its parent's, or, trained from scratch, one of its own on the same source."""
     changed = {"onedomain": __version__, "adaptation": adaptation, **_made_with(device)}
     if adaptation.from_scratch:
         network = parent.network.model_copy(update={"weights": None})  # nothing of them is left
-        changed |= {"method": adaptation.method, "settings": adaptation.settings, "network": network}
+        trained = {"settings": adaptation.settings, "usually": adaptation.usually}
+        changed |= {"method": adaptation.method, "network": network, **trained}
     return parent.model_copy(update=changed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ def fit(
     out: str | Path | None = None,
     resume: bool = False,
     benchmark: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
     held_out: Any = None,
     weights: str | Path | None = None,
     progress: bool = True,
@@ -66,6 +67,9 @@ def fit(
     `held_out` are further images of the source domain: never trained on, they tell how the source scores that
     training has not seen, so that `out_of_domain` of a prediction means something. Without them 5% of the source (of
     400 images or more, at most 1,000 of them) are set aside for that.
+
+    `benchmark` is the name of the benchmark whose source this is, and `recipe` the settings that it gives the method:
+    they are recorded, so that reports can tell what was set otherwise.
 
     `track="tensorboard"` logs scalars and augmented images while training, into the run folder.
     """
@@ -104,7 +108,7 @@ def fit(
         seed_everything(seed, step=-1)  # a dataset may be random, and must look the same when the run is resumed
         named.check_fits(domain, where, method.settings.batch_size, method.needs_embedding)
         method.build(blank(domain.image_shape, where))
-        manifest = describe_run(method, domain, seed, benchmark, where, started_from)
+        manifest = describe_run(method, domain, seed, benchmark, where, started_from, recipe)
     if folder is not None:
         manifest = begin_or_resume(folder, manifest, resume)
     history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress, track=track)

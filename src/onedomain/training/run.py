@@ -232,6 +232,7 @@ class Run:
             "seed": self.manifest.seed,
             "steps": self.method.settings.steps,
             "settings": self.manifest.settings,
+            "usually": self.manifest.usually,
             "source": self.manifest.source.fingerprint,
             "parameters": self.network.parameter_count,
             "training_parameters": self.method.training_parameters,
