@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from bench.timing import compare
 from onedomain.data.domain import Domain
+from onedomain.methods.base import Setup
 from onedomain.methods.erm import ERM
 from onedomain.networks import build_network
 from onedomain.training.loop import ShuffledBatches
@@ -22,15 +23,15 @@ def run() -> None:
     source = Domain("random", "train", images, rng.integers(0, 10, 1000), tuple("0123456789"))
 
     method = ERM(batch_size=BATCH)
-    method.attach(build_network("lenet", 10, (32, 32, 3)), torch.device("cpu"))
-    method.begin(source)
+    lenet = build_network("lenet", 10, (32, 32, 3))
+    method.set_up(Setup(lenet, source.batch([0]).images, torch.device("cpu"), source))
     shuffled = ShuffledBatches(source.labels, BATCH, seed=0)
     step = 0
 
     def ours() -> None:
         nonlocal step
         seed_everything(0, step)
-        method.step(source.batch(shuffled(step)))
+        method.step(source.batch(shuffled(step)), step)
         step += 1
 
     network = build_network("lenet", 10, (32, 32, 3)).module

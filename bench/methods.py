@@ -13,6 +13,7 @@ import torch
 from bench.timing import compare
 from onedomain.data.domain import Domain
 from onedomain.methods import method_class, method_names
+from onedomain.methods.base import Setup
 from onedomain.networks import build_network
 
 BATCH = 32
@@ -38,15 +39,14 @@ def stepper(name: str) -> Callable[[], object]:
     images = rng.integers(0, 256, (200, 32, 32, 3), dtype=np.uint8)
     source = Domain("random", "train", images, rng.integers(0, 10, 200), tuple("0123456789"))
     method = method_class(name)(batch_size=BATCH, **SMALL.get(name, {}))
-    method.attach(build_network("lenet", 10, (32, 32, 3)), torch.device("cpu"))
     batch = source.batch(range(BATCH))
-    method.build(batch.images)
-    method.begin(source)
+    network = build_network("lenet", 10, (32, 32, 3))
+    method.set_up(Setup(network, batch.images, torch.device("cpu"), source))
     for step in range(1, 8):  # all domains that there will be
         list(method.prepare(step))
 
     def once() -> None:
         method.network.module.train()
-        method.step(batch)
+        method.step(batch, 8)
 
     return once

@@ -16,6 +16,7 @@ import torch
 
 from onedomain.data.domain import Domain
 from onedomain.methods import method_class
+from onedomain.methods.base import Setup
 from onedomain.methods.sdg import SDG
 from onedomain.networks import build_network
 from onedomain.training.loop import peak_memory_mb
@@ -40,10 +41,9 @@ def measure(name: str) -> None:
     labels = rng.integers(0, CLASSES, (8, *SIZE)).astype(np.uint8)
     source = Domain("random", "train", images, labels, tuple(map(str, range(CLASSES))), void=0)
     method = method_class(name)(batch_size=BATCH, **METHODS[name])
-    method.attach(build_network("fcn-32s", CLASSES, (*SIZE, 3)), torch.device("cpu"))
     batch = source.batch(range(BATCH))
-    method.build(batch.images)
-    method.begin(source)
+    network = build_network("fcn-32s", CLASSES, (*SIZE, 3))
+    method.set_up(Setup(network, batch.images, torch.device("cpu"), source))
     parameters = (
         f"{method.network.parameter_count / 1e6:.1f} M parameters, {method.training_parameters / 1e6:.1f} M trained"
     )
@@ -53,7 +53,7 @@ def measure(name: str) -> None:
 
     def step() -> None:
         method.network.module.train()
-        method.step(batch)
+        method.step(batch, 1)
 
     report("a training step", step)
 

@@ -22,6 +22,7 @@ from bench.timing import compare
 from onedomain.components.equations import hard_labels, mixup, perturbed, semantic_distance, smoothed_labels, task_loss
 from onedomain.components.perturb import smooth_normal
 from onedomain.data.domain import Batch, Domain
+from onedomain.methods.base import Setup
 from onedomain.methods.uncertain_sdg import UncertainSDG
 from onedomain.networks import build_network
 
@@ -44,14 +45,13 @@ def steps(draws: int) -> tuple[Callable[[], object], Callable[[], object]]:
     plain = copy.deepcopy(network.module)
     [(images, labels)] = batches(1, BATCH, torch.channels_last)
     method = UncertainSDG(domains=draws, warm_up=0, perturbed_weight=1.0, mixup_weight=0.01, adversary="throughout")
-    method.attach(network, torch.device("cpu"))
-    method.build(images)
     pixels = (255 * images.permute(0, 2, 3, 1)).byte().numpy()
-    method.begin(Domain("random", "train", pixels, labels.numpy(), tuple("0123456789")))
+    source = Domain("random", "train", pixels, labels.numpy(), tuple("0123456789"))
+    method.set_up(Setup(network, images, torch.device("cpu"), source))
     network.module.train()
 
     def ours() -> None:
-        method.step(Batch(images, labels))
+        method.step(Batch(images, labels), 0)
 
     phi = copy.deepcopy(method.phi)
     settings = method.settings

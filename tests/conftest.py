@@ -14,11 +14,22 @@ from torch import nn
 
 from onedomain import cli
 from onedomain.data.domain import Domain
+from onedomain.methods.base import Method, Setup
+from onedomain.networks import NamedNetwork
 
 torch.set_num_threads(1)
 pytest_plugins = ["tests.adapting"]
 ROOT = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("ONEDOMAIN_DATA") or ROOT.parent / "shared" / "data")
+
+
+def set_up(
+    method: Method, network: NamedNetwork, source: Domain, images: torch.Tensor | None = None, **given: object
+) -> Method:
+    """A method as it is just before its first step."""
+    seen = source.batch(range(min(3, len(source)))).images if images is None else images
+    method.set_up(Setup(network, seen, torch.device("cpu"), source, **given))
+    return method
 
 
 class TinyNet(nn.Module):

@@ -14,7 +14,7 @@ from onedomain.errors import Interrupted
 from onedomain.methods import method_class
 from onedomain.networks import own_network
 from onedomain.training.loop import train
-from tests.conftest import TinyNet
+from tests.conftest import TinyNet, set_up
 
 RECIPE = {
     "optimiser": "sgd",
@@ -46,19 +46,19 @@ def fit(name: str, source: Domain, out, resume: bool = False, **settings: object
 def test_stopped_and_resumed_it_ends_with_the_same_bits(name, tiny, tmp_path, monkeypatch):
     fit(name, tiny, tmp_path / "whole")
     kind = method_class(name)
-    step = kind.step
+    original = kind.step
 
-    def stopping(self, batch):
+    def stopping(self, batch, step):
         if len(seen) == 7:
             raise Interrupted("killed")
         seen.append(step)
-        return step(self, batch)
+        return original(self, batch, step)
 
     seen: list[object] = []
     monkeypatch.setattr(kind, "step", stopping)
     with pytest.raises(Interrupted):
         fit(name, tiny, tmp_path / "killed")
-    monkeypatch.setattr(kind, "step", step)
+    monkeypatch.setattr(kind, "step", original)
     fit(name, tiny, tmp_path / "killed", resume=True)
     weights = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("whole", "killed")]
     assert weights[0] == weights[1]
@@ -67,28 +67,26 @@ def test_stopped_and_resumed_it_ends_with_the_same_bits(name, tiny, tmp_path, mo
 def begun(tiny: Domain, **settings: object):
     torch.manual_seed(0)
     method = method_class("erm")(**{"steps": 8, "batch_size": 6, **settings})
-    method.attach(own_network(TinyNet(), "pool"), torch.device("cpu"))
-    return method
+    return set_up(method, own_network(TinyNet(), "pool"), tiny)
 
 
 def test_the_rate_falls_along_half_a_cosine(tiny, monkeypatch):
     method = begun(tiny, schedule="cosine", learning_rate=0.2, optimiser="sgd")
     rates = []
-    step = type(method).step
+    original = type(method).step
 
-    def watched(self, batch):
+    def watched(self, batch, step):
         rates.append(self.optimiser.param_groups[0]["lr"])
-        return step(self, batch)
+        return original(self, batch, step)
 
     monkeypatch.setattr(type(method), "step", watched)
-    train(method, tiny, seed=0, shown=False)
+    train(method, shown=False)
     assert rates == pytest.approx([0.1 * (1 + math.cos(math.pi * each / 8)) for each in range(8)])
 
 
 def test_sgd_is_that_of_the_textbook(tiny):
     """Two steps by hand: v ← 0.9·v + g, θ ← θ − rate·(g + 0.9·v), where g has the penalty in it."""
     method = begun(tiny, optimiser="sgd", learning_rate=0.1, weight_decay=0.01)
-    method.begin(tiny)
     head = method.network.module.head.bias
     expected, velocity = head.detach().clone(), torch.zeros_like(head)
     for gradient in (torch.tensor([1.0, -2.0, 0.5]), torch.tensor([0.3, 0.1, -1.0])):
@@ -105,7 +103,6 @@ def test_sgd_is_that_of_the_textbook(tiny):
 def test_the_defaults_are_as_they_were(tiny):
     """Adam at a constant rate, batches as they come: no random number is drawn for what is not asked for."""
     method = begun(tiny)
-    method.begin(tiny)
     assert isinstance(method.optimiser, torch.optim.Adam)
     batch = tiny.batch([0, 1])
     before = torch.random.get_rng_state()
@@ -119,9 +116,7 @@ def test_flips_and_crops_reach_the_source_and_the_domains(tiny):
     coloured = Domain("tiny", "train", np.repeat(tiny.images, 3, 3), tiny.labels, tiny.classes)
     sdg = method_class("sdg")(**{**RECIPE, **SMALL["sdg"], "flips_and_crops": True})
     torch.manual_seed(0)
-    sdg.attach(own_network(TinyNet(3), "pool"), torch.device("cpu"))
-    sdg.build(coloured.batch(range(3)).images)
-    sdg.begin(coloured)
+    set_up(sdg, own_network(TinyNet(3), "pool"), coloured)
     sdg.augmentation.domains.append(coloured)
     drawn = sdg._draw()[0].images.flatten(1)
     originals = coloured.batch(range(len(coloured))).images.flatten(1)

@@ -49,14 +49,14 @@ def test_images_of_ones_own_are_trained_on(pets, onedomain, tmp_path):
 def test_stopped_it_says_how_to_go_on_with_all_that_the_last_bits_depend_on(pets, onedomain, tmp_path, monkeypatch):
     given = ["train", "--source", pets, "--steps", 5, "--threads", 1, "--device", "cpu", "--data", tmp_path]
     assert onedomain(*given, "--out", tmp_path / "whole")[0] == 0
-    done, step = 0, ERM.step
+    done, original = 0, ERM.step
 
-    def stopped(self, batch):
+    def stopped(self, batch, step):
         nonlocal done
         done += 1
         if done == 3:
             os.kill(os.getpid(), signal.SIGINT)
-        return step(self, batch)
+        return original(self, batch, step)
 
     monkeypatch.setattr(ERM, "step", stopped)
     code, _, error = onedomain(*given, "--out", tmp_path / "stopped")

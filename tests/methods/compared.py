@@ -7,7 +7,7 @@ import torch
 import onedomain as od
 from onedomain.methods import method_class
 from onedomain.networks import own_network
-from tests.conftest import TinyNet
+from tests.conftest import TinyNet, set_up
 
 QUICK = {"batch_size": 12, "learning_rate": 1e-2, "log_every": 5, "checkpoint_every": 2}
 SETTINGS = {
@@ -34,7 +34,4 @@ def fit(name, source, steps, resume=False, out=None, **settings):
 def begun(name, source, network=None, **settings):
     torch.manual_seed(0)
     method = method_class(name)(**{**QUICK, **SETTINGS[name], **settings})
-    method.attach(network or own_network(TinyNet(), "pool"), torch.device("cpu"))
-    method.build(source.batch(range(3)).images)
-    method.begin(source)
-    return method
+    return set_up(method, network or own_network(TinyNet(), "pool"), source)

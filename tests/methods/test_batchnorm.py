@@ -13,6 +13,7 @@ from onedomain.benchmarks import find_benchmark
 from onedomain.data.domain import Domain
 from onedomain.methods import method_class, method_names
 from onedomain.networks import build_network
+from tests.conftest import set_up
 
 SMALL = {
     "jigen": {"permutations": 5},
@@ -57,15 +58,13 @@ def test_running_statistics_are_those_of_the_source_batch(images):
     """As in docs/methods.md: moved once a meta step, by the source at θ, whatever the number of domains."""
     torch.manual_seed(0)
     method = method_class("sdg")(**SMALL["sdg"], auto_encoder="conv")
-    method.attach(build_network("wrn-10-1", 10, (16, 16, 3)), torch.device("cpu"))
-    method.build(images.batch(range(3)).images)
-    method.begin(images)
+    set_up(method, build_network("wrn-10-1", 10, (16, 16, 3)), images)
     method.augmentation.domains += [images, images]
     module, batch = method.network.module.train(), images.batch(range(8))
     alone = build_network("wrn-10-1", 10, (16, 16, 3)).module
     alone.load_state_dict(module.state_dict())
     alone.train()(batch.images)
-    method.step(batch)
+    method.step(batch, 0)
     expected = {name: buffer for name, buffer in alone.named_buffers() if "running" in name}
     for name, buffer in module.named_buffers():
         if name in expected:

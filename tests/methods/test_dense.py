@@ -18,6 +18,7 @@ from onedomain.components.meta import Model, batch_losses
 from onedomain.data.domain import Domain
 from onedomain.methods import method_class
 from onedomain.networks import build_network, own_network
+from tests.conftest import set_up
 
 VOID = 7
 DOMAINS = {"warm_up": 3, "domain_every": 2, "domain_size": 6, "wae_epochs": 1, "augmented_batch": 6, "ascent_steps": 2}
@@ -113,14 +114,14 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(name, settings, tmp_path,
     monkeypatch.setattr("onedomain.components.augmented_domains.PIXELS_WITH_GRADIENTS", 4 * 12 * 16)
     fit(name, settings, out=tmp_path / "whole")
     kind = method_class(name)
-    step, done = kind.step, 0
+    original, done = kind.step, 0
 
-    def killed(self, batch):
+    def killed(self, batch, step):
         nonlocal done
         done += 1
         if done == 9:
             raise KeyboardInterrupt
-        return step(self, batch)
+        return original(self, batch, step)
 
     monkeypatch.setattr(kind, "step", killed)
     with pytest.raises(KeyboardInterrupt):
@@ -140,15 +141,13 @@ def test_running_statistics_of_the_small_fcn_move_once_a_step_by_the_source_alon
     source = scenes()
     torch.manual_seed(0)
     method = method_class(name)(batch_size=4, **{**settings, "warm_up": 0} if "warm_up" in settings else settings)
-    method.attach(build_network("fcn-small", 3, (12, 16, 3)), torch.device("cpu"))
+    set_up(method, build_network("fcn-small", 3, (12, 16, 3)), source)
     batch = source.batch(range(4))
-    method.build(batch.images)
-    method.begin(source)
     list(method.prepare(1))
     expected = copy.deepcopy(method.network.module).train()
     expected(batch.images)
     method.network.module.train()
-    method.step(batch)
+    method.step(batch, 1)
     moved = dict(method.network.module.named_buffers())
     for key, buffer in expected.named_buffers():
         assert torch.allclose(moved[key], buffer, atol=1e-6), key
@@ -202,7 +201,6 @@ def test_frames_that_are_read_as_needed_train_like_frames_in_memory(tmp_path):
 def test_the_layers_of_the_library_s_networks_take_noise():
     for name in ("fcn-small", "fcn-32s"):
         method = method_class("uncertain-sdg")()
-        method.attach(build_network(name, 3, (64, 64, 3)), torch.device("cpu"))
-        method.build(torch.rand(2, 3, 64, 64))
+        set_up(method, build_network(name, 3, (64, 64, 3)), scenes(), torch.rand(2, 3, 64, 64))
         assert method.expand  # draws share what lies before the noise
         assert own_network(method.network.module, method.network.embedding, method.network.perturb)

@@ -10,16 +10,11 @@ from torch.nn import functional
 from onedomain.data.domain import Batch, Domain
 from onedomain.methods.erm import ERM
 from onedomain.networks import own_network
-from tests.conftest import TinyNet
-
-CPU = torch.device("cpu")
+from tests.conftest import TinyNet, set_up
 
 
 def begun(module, domain, **settings):
-    method = ERM(**settings)
-    method.attach(own_network(module), CPU)
-    method.begin(domain)
-    return method
+    return set_up(ERM(**settings), own_network(module), domain)
 
 
 def test_a_step_is_a_textbook_step(tiny):
@@ -29,7 +24,7 @@ def test_a_step_is_a_textbook_step(tiny):
     optimiser = torch.optim.Adam(textbook.parameters(), lr=1e-2)
     for start in range(0, 30, 10):
         images, labels = tiny.batch(range(start, start + 10))
-        logged = method.step(Batch(images.double(), labels))
+        logged = method.step(Batch(images.double(), labels), start)
         optimiser.zero_grad()
         loss = functional.cross_entropy(textbook(images.double()), labels)
         loss.backward()
@@ -41,7 +36,7 @@ def test_a_step_is_a_textbook_step(tiny):
 
 def test_it_learns(tiny):
     method = begun(TinyNet(), tiny, learning_rate=1e-2)
-    losses = [float(method.step(tiny.batch(range(60)))["loss"]) for _ in range(60)]
+    losses = [float(method.step(tiny.batch(range(60)), 0)["loss"]) for _ in range(60)]
     assert losses[-1] < 0.3 * losses[0]
 
 
@@ -54,4 +49,4 @@ def test_void_pixels_never_count():
     expected = functional.cross_entropy(
         module(domain.batch(range(4)).images)[:, :, 3:], torch.from_numpy(labels[:, 3:])
     )
-    assert torch.allclose(begun(module, domain).step(domain.batch(range(4)))["loss"], expected)
+    assert torch.allclose(begun(module, domain).step(domain.batch(range(4)), 0)["loss"], expected)

@@ -11,6 +11,7 @@ import torch
 from onedomain.data.domain import Domain
 from onedomain.methods import method_class
 from onedomain.networks import build_network
+from tests.conftest import set_up
 
 SETTINGS = {
     "sdg": {"warm_up": 0, "domain_size": 2, "domains": 1, "ascent_steps": 1, "wae_epochs": 1, "augmented_batch": 2},
@@ -32,14 +33,12 @@ def test_a_step_moves_every_layer_and_stays_finite(name):
     torch.manual_seed(0)
     source = streets()
     method = method_class(name)(batch_size=2, **SETTINGS[name])
-    method.attach(build_network("fcn-32s", 3, (64, 64, 3)), torch.device("cpu"))
+    set_up(method, build_network("fcn-32s", 3, (64, 64, 3)), source)
     batch = source.batch(range(2))
-    method.build(batch.images)
-    method.begin(source)
     list(method.prepare(1))
     module = method.network.module.train()
     before = {key: parameter.detach().clone() for key, parameter in module.named_parameters()}
-    losses = method.step(batch)
+    losses = method.step(batch, 1)
     assert "augmented" in losses  # the meta-step was taken, not a step on the source alone
     assert all(math.isfinite(value) for value in losses.values())
     still = [key for key, value in module.named_parameters() if value.requires_grad and torch.equal(value, before[key])]

@@ -17,7 +17,7 @@ def test_gud_adds_images_that_are_harder_and_they_are_trained_on(tiny):
     method = begun("gud", tiny, ascent_rate=0.5, ascent_steps=10, gammas=(0.0,), round_size=60)
     for _ in range(30):
         method.network.module.train()
-        method.step(tiny.batch(range(60)))
+        method.step(tiny.batch(range(60)), 0)
     list(method.prepare(2))
     assert not method.augmentations[0].domains
     list(method.prepare(3))
@@ -31,7 +31,7 @@ def test_gud_adds_images_that_are_harder_and_they_are_trained_on(tiny):
     assert len(method.augmentations[0].pool) == 120
     for _ in range(60):
         method.network.module.train()
-        method.step(tiny.batch(range(60)))
+        method.step(tiny.batch(range(60)), 0)
     method.network.module.eval()
     with torch.no_grad():
         assert task_loss(method.network(batch.images), batch.labels).mean() < hard
@@ -43,7 +43,7 @@ def test_gamma_keeps_images_near_in_the_embedding_space(tiny):
         method = begun("gud", tiny, ascent_rate=0.02, ascent_steps=20, gammas=(gamma,))
         for _ in range(30):
             method.network.module.train()
-            method.step(tiny.batch(range(60)))
+            method.step(tiny.batch(range(60)), 0)
         batch = tiny.batch(range(60))
         climbed = method._climb(0, batch)
         with torch.no_grad():
@@ -77,7 +77,7 @@ def test_me_ada_climbs_the_entropy_too(tiny):
         method = begun("me-ada", tiny, entropy_weight=weight, ascent_rate=0.02, ascent_steps=10, gammas=(0.0,))
         for _ in range(30):
             method.network.module.train()
-            method.step(tiny.batch(range(60)))
+            method.step(tiny.batch(range(60)), 0)
         changed = method._climb(0, tiny.batch(range(60)))
         method.network.module.eval()
         entropies[weight] = prediction_entropy(method.network(changed)).mean().item()

@@ -32,7 +32,7 @@ def test_a_step_is_tested_on_changed_images_one_gradient_step_ahead(tiny, convol
     expected = torch.autograd.grad(total, list(theta.values()))
 
     torch.manual_seed(1)
-    logged = method.step(Batch(images, labels))
+    logged = method.step(Batch(images, labels), 0)
     for parameter, gradient in zip(module.parameters(), expected, strict=True):
         assert torch.allclose(parameter.grad, gradient, atol=1e-10)
     assert logged["loss"].item() == pytest.approx(total.item())

@@ -13,7 +13,7 @@ from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
 from onedomain.methods.sdg import SDG
 from onedomain.networks import own_network
-from tests.conftest import TinyNet, make_tiny
+from tests.conftest import TinyNet, make_tiny, set_up
 
 CPU = torch.device("cpu")
 QUICK = {
@@ -42,11 +42,8 @@ class SmoothNet(nn.Module):
 
 def begun(module, embedding, source, folder=None, **settings):
     method = SDG(**{**QUICK, **settings})
-    method.attach(own_network(module, embedding=embedding), CPU, seed=1, folder=folder)
     torch.manual_seed(0)
-    method.build(source.batch([0]).images)
-    method.begin(source)
-    return method
+    return set_up(method, own_network(module, embedding=embedding), source, seed=1, folder=folder)
 
 
 def make_domains(method):
@@ -61,7 +58,7 @@ def test_domains_are_made_one_after_another_when_they_are_due(tiny):
     made = []
     for step in range(12):
         list(method.prepare(step))
-        method.step(tiny.batch(range(12)))
+        method.step(tiny.batch(range(12)), step)
         made.append(len(method.augmentation.domains))
     assert made == [0] * 4 + [1] * 3 + [2] * 3 + [3] * 2
     assert [len(domain) for domain in method.augmentation.domains] == [30] * 3
@@ -74,7 +71,7 @@ def test_the_ascent_raises_its_objective_moves_far_and_stays_near(tiny, relax):
     settings = {"relax": relax, "ascent_steps": 20, "ascent_rate": 0.02, "range_margin": 0.0, "wae_epochs": 60}
     method = begun(module, "features", tiny, **settings)
     for _ in range(30):
-        method.step(tiny.batch(range(60)))
+        method.step(tiny.batch(range(60)), 0)
     batch = tiny.batch(range(60))
     method.wae = method._new_wae(1)
     while method.wae.steps_done < method.wae.steps_total:
@@ -170,7 +167,7 @@ def test_a_step_follows_the_meta_gradient(tiny, monkeypatch):
                 weight.view(-1)[place] -= shift
         by_differences.view(-1)[place] = (values[0] - values[1]) / 2e-5
     method.optimiser = torch.optim.SGD(module.parameters(), lr=0.0)
-    logged = method.step(source)
+    logged = method.step(source, 0)
     assert torch.allclose(weight.grad, expected, atol=1e-12)
     assert torch.allclose(weight.grad, by_differences, atol=1e-7)
     assert float(logged["loss"]) == pytest.approx(meta_loss(module, source, batches, 0.5).item(), abs=1e-12)
@@ -187,7 +184,7 @@ def test_first_order_no_meta_and_second_order_are_three_different_gradients(tiny
         batches = drawn(method, monkeypatch)
         source = Batch(tiny.batch(range(12)).images.double(), tiny.batch(range(12)).labels)
         method.optimiser = torch.optim.SGD(module.parameters(), lr=0.0)
-        method.step(source)
+        method.step(source, 0)
         gradients[name] = module.head.weight.grad.clone()
     total = task_loss(module(source.images), source.labels).mean()
     total = total + task_loss(module(batches[0].images), batches[0].labels).mean()
@@ -205,7 +202,7 @@ def test_running_statistics_are_moved_by_the_source_alone_once_a_step(tiny, meta
     batch = tiny.batch(range(12))
     alone(batch.images)
     module.train()  # as the loop does
-    method.step(batch)
+    method.step(batch, 0)
     assert module.norm.num_batches_tracked == 1
     assert torch.allclose(module.norm.running_mean, alone.norm.running_mean, atol=1e-6)
     assert torch.allclose(module.norm.running_var, alone.norm.running_var, atol=1e-6)

@@ -66,7 +66,7 @@ def test_a_step_follows_the_gradients_of_the_textbook_and_of_differences(tiny, d
     method.optimiser = torch.optim.SGD(module.parameters(), lr=0.0)
     method.climber = torch.optim.SGD(method.phi.parameters(), lr=0.0, maximize=True)
     torch.manual_seed(1)
-    logged = method.step(batch)
+    logged = method.step(batch, 0)
     for parameter, expected in zip(module.parameters(), by_theta, strict=True):
         assert torch.allclose(parameter.grad, expected, atol=1e-10)
     for parameter, expected in zip(method.phi.parameters(), by_phi, strict=True):
@@ -104,7 +104,7 @@ def test_noise_of_the_image_is_a_layer_more_that_phi_learns(tiny):
     beside = method.training_parameters - plain.training_parameters
     assert beside == 2 * (1 * 1 * 3 * 3 + 1)  # 3×3 convolutions from one channel to one, for μ and log σ²
     before = [parameter.detach().clone() for parameter in method.phi.mu[0].parameters()]
-    method.step(tiny.batch(range(12)))
+    method.step(tiny.batch(range(12)), 0)
     moved = zip(before, method.phi.mu[0].parameters(), strict=True)
     assert all((new - old).abs().min() > 0 for old, new in moved)
 
@@ -114,8 +114,7 @@ def test_with_theta_fixed_the_adversary_makes_the_domains_harder(tiny):
     method = begun(SmoothNet(), tiny, adversary="burst", burst_updates=20, alpha=0.0, adversary_rate=0.5)
     batch = tiny.batch(range(60))
     for _ in range(60):
-        method.at = 1000  # after the burst
-        method.step(batch)
+        method.step(batch, 1000)  # after the burst
     module = method.network.module
     before = {name: value.clone() for name, value in module.state_dict().items()}
 
@@ -189,9 +188,8 @@ def test_what_the_adversary_setting_does(tiny):
         before = method.phi.mu[0].bias.detach().clone()
         directions = []
         for at in (0, 1, 2, 3):
-            method.at = at
             torch.manual_seed(3)
-            method.step(tiny.batch(range(12)))
+            method.step(tiny.batch(range(12)), at)
             directions.append((method.phi.mu[0].bias.detach() - before).sign())
             before = method.phi.mu[0].bias.detach().clone()
         return directions
@@ -224,8 +222,7 @@ def test_phi_climbs_alone_from_the_end_of_the_warm_up_to_that_of_the_bursts(tiny
     found = []
     for at in (3, 4, 6, 7):
         calls = 0
-        list(method.prepare(at))
-        method.step(tiny.batch(range(12)))
+        method.step(tiny.batch(range(12)), at)
         found.append(calls)
     assert found == climbs
 

@@ -52,17 +52,17 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path, tiny, moment, a
         return od.fit(UncertainSDG(**settings), tiny, out=folder, resume=resume, **given)
 
     fit(tmp_path / "whole")
-    step = UncertainSDG.step
+    original = UncertainSDG.step
 
-    def killed(self, batch):
-        if self.at == moment:
+    def killed(self, batch, step):
+        if step == moment:
             raise KeyboardInterrupt
-        return step(self, batch)
+        return original(self, batch, step)
 
     monkeypatch.setattr(UncertainSDG, "step", killed)
     with pytest.raises(KeyboardInterrupt):
         fit(tmp_path / "killed")
-    monkeypatch.setattr(UncertainSDG, "step", step)
+    monkeypatch.setattr(UncertainSDG, "step", original)
     fit(tmp_path / "killed", resume=True)
     for name in ("model.safetensors", "auxiliary.safetensors", "calibration.safetensors"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -7,6 +7,7 @@ from torch import nn
 
 from onedomain.methods.uncertain_sdg import UncertainSDG
 from onedomain.networks import own_network
+from tests.conftest import set_up
 
 QUICK = {
     "batch_size": 12,
@@ -41,10 +42,8 @@ def begun(module, source, layers=("features.0", "features.3"), embedding="featur
     method = UncertainSDG(**{**QUICK, "warm_up": 0, **settings})
     if double:
         module.double()
-    method.attach(own_network(module, embedding, layers), torch.device("cpu"))
-    method.build(torch.rand(3, 1, 8, 8, dtype=torch.float64 if double else torch.float32))
+    images = torch.rand(3, 1, 8, 8, dtype=torch.float64 if double else torch.float32)
+    set_up(method, own_network(module, embedding, layers), source, images)
     if double:
         method.phi.double()
-    method.begin(source)
-    list(method.prepare(5))
     return method

@@ -19,7 +19,7 @@ from onedomain.methods.erm import ERM
 from onedomain.networks import own_network
 from onedomain.training.checkpoint import load_checkpoint, save_checkpoint
 from onedomain.training.loop import ShuffledBatches, train
-from tests.conftest import ROOT, TinyNet
+from tests.conftest import ROOT, TinyNet, set_up
 
 CPU = torch.device("cpu")
 
@@ -29,7 +29,7 @@ import random, sys
 import numpy as np, torch
 torch.set_num_threads(1)
 import onedomain as od
-from tests.conftest import TinyNet, make_tiny
+from tests.conftest import TinyNet, make_tiny, set_up
 tiny = make_tiny()
 class Noisy:
     def __len__(self): return len(tiny)
@@ -42,11 +42,10 @@ od.fit(od.ERM(learning_rate=1e-2, checkpoint_every=1, batch_size=7), Noisy(), ne
 """
 
 
-def begun(domain, module=None, **settings):
+def begun(domain, module=None, kind=ERM, seed=0, folder=None, **settings):
     torch.manual_seed(0)
-    method = ERM(**{"steps": 20, "batch_size": 8, "log_every": 5, **settings})
-    method.attach(own_network(module or TinyNet()), CPU)
-    return method
+    method = kind(**{"steps": 20, "batch_size": 8, "log_every": 5, **settings})
+    return set_up(method, own_network(module or TinyNet()), domain, seed=seed, folder=folder)
 
 
 def start(folder, steps) -> subprocess.Popen:
@@ -100,22 +99,19 @@ def list_steps(folder) -> list[str]:
 
 def test_ctrl_c_saves_after_the_step_and_resume_goes_on_exactly(tmp_path, tiny):
     class Stopped(ERM):
-        def step(self, batch):
+        def step(self, batch, step):
             self.count = getattr(self, "count", 0) + 1
             if self.count == 13:
                 os.kill(os.getpid(), signal.SIGINT)
-            return super().step(batch)
+            return super().step(batch, step)
 
-    whole = begun(tiny)
-    train(whole, tiny, seed=3, shown=False)
-    torch.manual_seed(0)
-    stopped = Stopped(steps=20, batch_size=8, log_every=5)
-    stopped.attach(own_network(TinyNet()), CPU, folder=tmp_path)
+    whole = begun(tiny, seed=3)
+    train(whole, shown=False)
     with pytest.raises(Interrupted, match="stopped at step 13 of 20; saved"):
-        train(stopped, tiny, seed=3, folder=tmp_path, shown=False)
+        train(begun(tiny, kind=Stopped, seed=3, folder=tmp_path), shown=False)
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 13
-    resumed = begun(tiny)
-    train(resumed, tiny, seed=3, folder=tmp_path, shown=False)
+    resumed = begun(tiny, seed=3, folder=tmp_path)
+    train(resumed, shown=False)
     for ours, theirs in zip(resumed.network.module.parameters(), whole.network.module.parameters(), strict=True):
         assert torch.equal(ours, theirs)
 
@@ -125,43 +121,40 @@ def test_a_network_of_ones_own_resumes_from_its_first_weights_even_without_a_che
         pass
 
     class Broken(ERM):
-        def step(self, batch):
+        def step(self, batch, step):
             raise Killed
 
     first = TinyNet()
-    whole = begun(tiny, copy.deepcopy(first))
-    train(whole, tiny, seed=3, shown=False)
-    broken = Broken(steps=20, batch_size=8, log_every=5)
-    broken.attach(own_network(first), CPU, folder=tmp_path)
+    whole = begun(tiny, copy.deepcopy(first), seed=3)
+    train(whole, shown=False)
     with pytest.raises(Killed):
-        train(broken, tiny, seed=3, folder=tmp_path, shown=False)
+        train(begun(tiny, first, kind=Broken, seed=3, folder=tmp_path), shown=False)
     torch.manual_seed(99)
-    resumed = begun(tiny, TinyNet())
-    train(resumed, tiny, seed=3, folder=tmp_path, shown=False)
+    resumed = begun(tiny, TinyNet(), seed=3, folder=tmp_path)
+    train(resumed, shown=False)
     for ours, theirs in zip(resumed.network.module.parameters(), whole.network.module.parameters(), strict=True):
         assert torch.equal(ours, theirs)
 
 
 def test_a_module_in_eval_mode_is_trained_in_train_mode(tiny):
     module = TinyNet().eval()
-    train(begun(tiny, module), tiny, seed=0, shown=False)
+    train(begun(tiny, module), shown=False)
     assert module.norm.num_batches_tracked == 20
 
 
 def test_weights_that_are_no_numbers_are_never_saved(tmp_path, tiny):
     class Exploding(ERM):
-        def step(self, batch):
-            logged = super().step(batch)
+        def step(self, batch, step):
+            logged = super().step(batch, step)
             self.count = getattr(self, "count", 0) + 1
             if self.count == 12:
                 with torch.no_grad():
                     self.network.module.head.bias[0] = float("inf")
             return logged
 
-    method = Exploding(steps=12, batch_size=8, checkpoint_every=4)
-    method.attach(own_network(TinyNet()), CPU, folder=tmp_path)
+    method = begun(tiny, kind=Exploding, folder=tmp_path, steps=12, checkpoint_every=4)
     with pytest.raises(TrainingDiverged, match="head.bias is no longer finite at step 12; the last good"):
-        train(method, tiny, seed=0, folder=tmp_path, shown=False)
+        train(method, shown=False)
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 8
 
 
@@ -169,34 +162,33 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path, tiny):
 def test_a_checkpoint_of_something_else_is_refused(tmp_path, tiny, state):
     save_checkpoint(tmp_path / "checkpoint.pt", state)
     with pytest.raises(UserError, match="checkpoint.pt: is no checkpoint of this run"):
-        train(begun(tiny), tiny, seed=0, folder=tmp_path, shown=False)
+        train(begun(tiny, folder=tmp_path), shown=False)
 
 
 def test_the_signal_handlers_are_given_back(tiny):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    train(begun(tiny), tiny, seed=0, shown=False)
+    train(begun(tiny), shown=False)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path, tiny, bad):
     class Broken(ERM):
-        def step(self, batch):
+        def step(self, batch, step):
             self.count = getattr(self, "count", 0) + 1
-            logged = super().step(batch)
+            logged = super().step(batch, step)
             return {"loss": logged["loss"] * bad} if self.count == 13 else logged
 
-    method = Broken(steps=20, batch_size=8, checkpoint_every=4, log_every=50)
-    method.attach(own_network(TinyNet()), CPU)
+    method = begun(tiny, kind=Broken, folder=tmp_path, checkpoint_every=4, log_every=50)
     with pytest.raises(TrainingDiverged, match=r"loss became (nan|inf) at step 13; .*learning_rate"):
-        train(method, tiny, seed=0, folder=tmp_path, shown=False)
+        train(method, shown=False)
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 12
 
 
 def test_same_seed_same_weights_another_seed_others(tiny):
     def trained(seed):
-        method = begun(tiny)
-        train(method, tiny, seed=seed, shown=False)
+        method = begun(tiny, seed=seed)
+        train(method, shown=False)
         return torch.cat([parameter.flatten() for parameter in method.network.module.parameters()])
 
     assert torch.equal(trained(0), trained(0))
@@ -211,7 +203,7 @@ def test_the_callers_random_numbers_are_left_alone(tiny):
     expected = draw()
     method = begun(tiny)
     random.seed(1), np.random.seed(1), torch.manual_seed(1)
-    train(method, tiny, seed=0, shown=False)
+    train(method, shown=False)
     assert draw() == expected
 
 
@@ -219,14 +211,13 @@ def test_metrics_are_means_over_the_steps_of_a_line(tmp_path, tiny):
     losses = []
 
     class Recorded(ERM):
-        def step(self, batch):
-            logged = super().step(batch)
+        def step(self, batch, step):
+            logged = super().step(batch, step)
             losses.append(float(logged["loss"]))
             return logged
 
-    method = Recorded(steps=12, batch_size=8, log_every=5)
-    method.attach(own_network(TinyNet()), CPU)
-    train(method, tiny, seed=0, folder=tmp_path, shown=False)
+    method = begun(tiny, kind=Recorded, folder=tmp_path, steps=12)
+    train(method, shown=False)
     assert [row["step"] for row in rows(tmp_path)] == [5, 10, 12]
     assert rows(tmp_path)[1]["loss"] == pytest.approx(np.mean(losses[5:10]))
 
@@ -235,7 +226,7 @@ def test_memory_does_not_grow_with_the_number_of_steps(tiny):
     def peak(steps):
         method = begun(tiny, steps=steps, log_every=100)
         tracemalloc.start()
-        train(method, tiny, seed=0, shown=False)
+        train(method, shown=False)
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return used
@@ -245,11 +236,11 @@ def test_memory_does_not_grow_with_the_number_of_steps(tiny):
 
 
 def test_a_resume_from_a_broken_checkpoint_is_refused_and_loses_nothing(tmp_path, tiny):
-    train(begun(tiny), tiny, seed=0, folder=tmp_path, shown=False)
+    train(begun(tiny, folder=tmp_path), shown=False)
     (tmp_path / "checkpoint.pt").write_bytes(b"cos\nsystem\n(S'touch executed'\ntR.")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(UserError, match="checkpoint.pt: is not a whole checkpoint"):
-        train(begun(tiny), tiny, seed=0, folder=tmp_path, shown=False)
+        train(begun(tiny, folder=tmp_path), shown=False)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -36,11 +36,11 @@ def killed_at(moment):
     class Stopping(SDG):
         name = "sdg"
 
-        def step(self, batch):
+        def step(self, batch, step):
             self.count = getattr(self, "count", 0) + 1
             if self.count > moment:
                 raise Killed
-            return super().step(batch)
+            return super().step(batch, step)
 
     return Stopping
 

@@ -1,4 +1,4 @@
-"""What a method is: settings, `begin(source)`, `step(batch)`, and a state that can be saved."""
+"""What a method is: settings, one set-up, `step(batch, step)`, and a state that can be saved."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from torch import nn
 from onedomain.components.augmentations.flips_and_crops import flipped_and_cropped
 from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch, Domain
+from onedomain.methods import registry
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings, parse_settings
 
@@ -33,11 +34,29 @@ class Part:
     record: tuple[str, Mapping[str, float]] | None = None
 
 
+@dataclass(frozen=True)
+class Setup:
+    """All that a method is given to work with, at once.
+
+    `images` are a few of the shape that all have, to see what a layer makes of them. Without a `source` the method is a
+    trained one, which is to answer and nothing else. `folder` is the run folder, for what is too large for memory.
+    `shots` are the images that were drawn from a target, for an adaptation.
+    """
+
+    network: NamedNetwork
+    images: torch.Tensor
+    device: torch.device
+    source: Domain | None = None
+    shots: Domain | None = None
+    seed: int = 0
+    folder: Path | None = None
+
+
 class Method(ABC):
     """A training algorithm. A subclass is one file: its `Settings` and its algorithm.
 
-    The loop attaches a network, calls `begin` once with the source domain and `step` with one batch of it after the
-    other. `step` may draw random numbers freely: the loop seeds them anew at every step, so that a resumed run
+    `set_up` is called once; the loop then calls `step` with one batch of the source after the other and the number of
+    the step. `step` may draw random numbers freely: the loop seeds them anew at every step, so that a resumed run
     draws the same ones. Whatever else changes from step to step belongs into `state_dict`.
     """
 
@@ -51,6 +70,7 @@ class Method(ABC):
     auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ
 
     network: NamedNetwork
+    source: Domain
     device: torch.device
     seed: int
     folder: Path | None
@@ -61,26 +81,24 @@ class Method(ABC):
 
     @property
     def name(self) -> str:
-        """The file's name for the library's own methods, the class's for a user's."""
-        package, _, file = type(self).__module__.rpartition(".")
-        return file.replace("_", "-") if package == __package__ else type(self).__name__
+        """What `--method` calls it; the class's name for a user's own."""
+        return registry.METHODS.name_of(type(self))
 
-    def attach(self, network: NamedNetwork, device: torch.device, seed: int = 0, folder: Path | None = None) -> None:
-        """Take the network to train, on the device and in the memory layout that is fastest there.
+    def set_up(self, setup: Setup) -> None:
+        """Take the network, on the device and in the memory layout that is fastest there, and all else that is given.
 
-        `folder` is the run folder, for what is too large for memory; without one it stays in memory.
+        A subclass calls this first, then makes what it needs: optimisers, and what is learned beside the network.
         """
-        self.network, self.device, self.seed, self.folder = network, device, seed, folder
+        self.network, self.device, self.seed, self.folder = setup.network, setup.device, setup.seed, setup.folder
+        if setup.source is not None:
+            self.source = setup.source
+        channels, height, width = setup.images.shape[1:]
+        self.image_shape = (channels, height, width)
         self.scheduled: list[torch.optim.Optimizer] = []
-        network.module.to(device)
-        for layer in network.module.modules():
+        self.network.module.to(setup.device)
+        for layer in self.network.module.modules():
             if isinstance(layer, (nn.Conv2d, nn.ConvTranspose2d)):
                 layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
-
-    def build(self, images: torch.Tensor) -> None:
-        """Make what depends on the images' shape and the attached network, such as `auxiliary`."""
-        channels, height, width = images.shape[1:]
-        self.image_shape = (channels, height, width)
 
     def optimiser_for(self, *modules: nn.Module) -> torch.optim.Optimizer:
         """What trains these modules, as the settings say; the loop sets its rate at every step."""
@@ -120,10 +138,6 @@ class Method(ABC):
         """Time of all that `prepare` does in a run on so many source images, in steps of ERM; about, like `cost`."""
         return 0.0
 
-    @abstractmethod
-    def begin(self, source: Domain) -> None:
-        """Prepare for training on `source`: make the optimisers and what else the steps need."""
-
     def prepare(self, step: int) -> Iterator[Part]:
         """Long work that is due before this step, part by part; none for most methods.
 
@@ -133,7 +147,7 @@ class Method(ABC):
         yield from ()
 
     @abstractmethod
-    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         """Learn from one batch; the values to log, as scalars without gradients. One of them is `loss`."""
 
     @property
@@ -151,22 +165,27 @@ class Method(ABC):
 
     @abstractmethod
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go back to a saved state; called after `begin`."""
+        """Go back to a saved state; called after `set_up`."""
 
 
 class AdamMethod(Method):
     """A method whose state is the network, its optimiser, and `head` if training needs one that prediction does not."""
 
-    head: nn.Module | None = None
+    head: nn.Module | None
 
     @property
     def training_parameters(self) -> int:
         beside = 0 if self.head is None else sum(parameter.numel() for parameter in self.head.parameters())
         return super().training_parameters + beside
 
-    def begin(self, source: Domain) -> None:
-        self.source = source
+    def set_up(self, setup: Setup) -> None:
+        super().set_up(setup)
+        self.head = self.new_head(setup.images)
         self.optimiser = self.optimiser_for(self.network.module, *([] if self.head is None else [self.head]))
+
+    def new_head(self, images: torch.Tensor) -> nn.Module | None:
+        """What is trained along with the network and not needed afterwards; nothing for most methods."""
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -189,7 +208,7 @@ class LossMethod(AdamMethod):
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
         """What is minimised, as `loss`, and what else is worth logging: scalars."""
 
-    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         losses = self.losses(batch)
         self.optimiser.zero_grad()
         losses["loss"].backward()  # type: ignore[no-untyped-call]

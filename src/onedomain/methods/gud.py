@@ -15,8 +15,8 @@ from onedomain.components.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.components.augmented_domains import Augmentation
 from onedomain.components.equations import ada_objective, semantic_distance, task_loss
 from onedomain.components.predictive import Predictive
-from onedomain.data.domain import Batch, Domain
-from onedomain.methods.base import Method, Part
+from onedomain.data.domain import Batch
+from onedomain.methods.base import Method, Part, Setup
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings
 
@@ -64,24 +64,22 @@ class GUD(Method):
     citation = "Volpi et al., Generalizing to Unseen Domains via Adversarial Data Augmentation, NeurIPS 2018"
     cost = 1.0
 
-    def build(self, images: torch.Tensor) -> None:
-        super().build(images)
+    def set_up(self, setup: Setup) -> None:
+        super().set_up(setup)
         first = self.network.module
         others = [copy.deepcopy(first) for _ in self.settings.gammas[1:]]
         self.auxiliary = nn.ModuleList(others) if others else None
         self.networks = [self.network, *(NamedNetwork(other, embedding=self.network.embedding) for other in others)]
+        self.optimisers = [self.optimiser_for(network.module) for network in self.networks]
+        if setup.source is not None:
+            self.augmentations = [
+                Augmentation(setup.source, self.settings.round_size, (self.seed, place), self._folder(place))
+                for place in range(len(self.networks))
+            ]
 
     def preparation_cost(self, images: int) -> float:
         settings, size = self.settings, min(images, self.settings.round_size)
         return ASCENT_COST * settings.ascent_steps * settings.rounds * size * len(settings.gammas) / 32
-
-    def begin(self, source: Domain) -> None:
-        self.source = source
-        self.optimisers = [self.optimiser_for(network.module) for network in self.networks]
-        self.augmentations = [
-            Augmentation(source, self.settings.round_size, (self.seed, place), self._folder(place))
-            for place in range(len(self.networks))
-        ]
 
     def prepare(self, step: int) -> Iterator[Part]:
         for place, augmentation in enumerate(self.augmentations):
@@ -92,7 +90,7 @@ class GUD(Method):
             for done in augmentation.make(partial(self._climb, place), self.device):
                 yield Part(f"round {number}{of}", done)
 
-    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         losses = []
         for network, optimiser, augmentation in zip(self.networks, self.optimisers, self.augmentations, strict=True):
             if augmentation.domains:  # the grown training set, every image as likely

@@ -33,8 +33,7 @@ class JiGen(LossMethod):
     cost = 1.0
     needs_embedding = True
 
-    def build(self, images: torch.Tensor) -> None:
-        super().build(images)
+    def new_head(self, images: torch.Tensor) -> nn.Module:
         _, height, width = self.image_shape
         if min(height, width) < GRID:
             allowed = f"at least {GRID}×{GRID}: an image is cut into {TILES} tiles"
@@ -42,8 +41,8 @@ class JiGen(LossMethod):
         self.network.module.eval()
         with torch.no_grad():
             _, z = self.network.embed(images)
-        self.head = nn.Linear(_pooled(z).shape[1], self.settings.permutations + 1).to(images.device)
         self.orders = torch.from_numpy(distant_permutations(self.settings.permutations + 1)).to(images.device)
+        return nn.Linear(_pooled(z).shape[1], self.settings.permutations + 1).to(images.device)
 
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
         count = len(batch.labels)

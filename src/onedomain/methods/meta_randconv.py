@@ -44,7 +44,7 @@ class MetaRandConv(AdamMethod):
     citation = "this library; Qiao, Zhao, Peng, CVPR 2020; Choi et al., CVPR 2023"
     cost = 5.1
 
-    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         losses_of = partial(batch_losses, loss=partial(task_loss, void=self.source.void))
         domains = [Batch(self.changed(batch.images), batch.labels) for _ in range(self.settings.domains)]
         meta = meta_gradient(

@@ -26,7 +26,7 @@ from onedomain.components.wae import (
 )
 from onedomain.data.domain import Batch, Domain, IntArray
 from onedomain.data.memory import images_at_once
-from onedomain.methods.base import Method, Part
+from onedomain.methods.base import Method, Part, Setup
 from onedomain.settings import Settings
 
 TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on,
@@ -106,14 +106,15 @@ class SDG(Method):
         learned = settings.wae_epochs * (images + (settings.domains - 1) * size) if settings.beta > 0 else 0
         return (ASCENT_COST * settings.ascent_steps * settings.domains * size + WAE_COST * learned) / 32
 
-    def begin(self, source: Domain) -> None:
-        self.source = source
-        self.low, self.high = source.value_range
-        folder = None if self.folder is None else self.folder / "augmented"
-        self.augmentation = Augmentation(source, self.settings.domain_size, (self.seed,), folder)
+    def set_up(self, setup: Setup) -> None:
+        super().set_up(setup)
+        self.optimiser = self.optimiser_for(self.network.module)
+        if setup.source is not None:
+            self.low, self.high = setup.source.value_range
+            folder = None if self.folder is None else self.folder / "augmented"
+            self.augmentation = Augmentation(setup.source, self.settings.domain_size, (self.seed,), folder)
         self.wae: WAETraining | None = None  # V, in training or trained
         self.wae_before = 0  # the domain that V was trained for
-        self.optimiser = self.optimiser_for(self.network.module)
 
     def prepare(self, step: int) -> Iterator[Part]:
         """Algorithm 1, lines 1 to 3: make S⁺ₖ, if it is due, with V re-trained on S⁺ₖ₋₁ (on S for the first)."""
@@ -135,7 +136,7 @@ class SDG(Method):
         made = self.augmentation.domains[-1]
         yield Part(f"domain {number}", 1.0, record=(made.name, self._transport(made)))
 
-    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         """Algorithm 1, lines 4 to 8: meta-train on S, meta-test on every S⁺ made so far, meta-update."""
         module = self.network.module
         losses_of = partial(batch_losses, loss=partial(task_loss, void=self.source.void))

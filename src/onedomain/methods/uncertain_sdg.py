@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -28,9 +27,9 @@ from onedomain.components.perturb import (
     mixed_labels,
 )
 from onedomain.components.predictive import Predictive
-from onedomain.data.domain import Batch, Domain
+from onedomain.data.domain import Batch
 from onedomain.data.memory import images_at_once
-from onedomain.methods.base import Method, Part
+from onedomain.methods.base import Method, Setup
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
 from onedomain.networks.named import IMAGE
 from onedomain.settings import Settings
@@ -110,17 +109,14 @@ class UncertainSDG(Method):
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Peng, CVPR 2021"
     cost = 8.1
 
-    def build(self, images: Tensor) -> None:
-        super().build(images)
+    def set_up(self, setup: Setup) -> None:
+        super().set_up(setup)
+        images = setup.images
         named = self.network.perturb
         self.noisy = replace(self.network, perturb=(IMAGE, *named) if self.settings.image else named)
         self.auxiliary = self.phi = Perturbation(self.noisy, images)
         self.expand = can_expand(self.noisy, images)
         require_reached_embedding(self.network, images)  # by the layers: the image always reaches it
-
-    def begin(self, source: Domain) -> None:
-        self.source = source
-        self.at = 0  # the step that comes next
         self.optimiser = self.optimiser_for(self.network.module)
         self.phi_optimiser = self.optimiser_for(self.phi)
         # Plain ascent stands still as soon as θ fits, when the gradient is small; Adam's steps keep their size.
@@ -130,23 +126,20 @@ class UncertainSDG(Method):
             maximize=True,
         )
 
-    def prepare(self, step: int) -> Iterator[Part]:
-        self.at = step
-        yield from ()
-
-    def step(self, batch: Batch) -> dict[str, Tensor]:
+    def step(self, batch: Batch, step: int) -> dict[str, Tensor]:
         """Algorithm 2: meta-train on S, meta-test on K perturbed and mixed domains, meta-update of θ and φ."""
         module = self.network.module
-        if self.at < self.settings.warm_up:
+        if step < self.settings.warm_up:
             loss = self._source_loss(Model(module, {}, {}), batch).sum()
             self.optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimiser.step()
             return {"loss": loss.detach(), "source": loss.detach()}
 
-        if self._bursts:
+        if self._bursts(step):
             self._climb_alone(batch)
-        domains = _Domains(self, batch)
+        climbs = self._climbs(step)
+        domains = _Domains(self, batch, climbs)
         meta = meta_gradient(
             module,
             domains.meta_train,
@@ -154,13 +147,13 @@ class UncertainSDG(Method):
             rate=self.settings.inner_rate,
             inner_steps=self.settings.inner_steps,
             second_order=self.settings.second_order,
-            also={} if self._climbs else domains.leaves,
+            also={} if climbs else domains.leaves,
         )
         meta.assign(module)
         self.optimiser.step()
         if self.settings.uncertainty:
             domains.assign(meta)
-            (self.climber if self._climbs else self.phi_optimiser).step()
+            (self.climber if climbs else self.phi_optimiser).step()
         losses = torch.cat([meta.source_loss, meta.domain_losses])
         logged = {"loss": losses.sum(), "source": losses[0], "augmented": losses[1:].mean()}
         return {**logged, **domains.strength()}
@@ -236,16 +229,14 @@ class UncertainSDG(Method):
         self.phi_optimiser.load_state_dict(state["phi_optimiser"])
         self.climber.load_state_dict(state["climber"])
 
-    @property
-    def _bursts(self) -> bool:
+    def _bursts(self, step: int) -> bool:
         ended = self.settings.warm_up + self.settings.burst_steps
-        return self.settings.adversary == "burst" and self.settings.uncertainty and self.at < ended
+        return self.settings.adversary == "burst" and self.settings.uncertainty and step < ended
 
-    @property
-    def _climbs(self) -> bool:
+    def _climbs(self, step: int) -> bool:
         """Whether φ climbs in this step's meta-update, or comes down along with θ."""
         if self.settings.adversary == "alternate":
-            return (self.at - self.settings.warm_up) % 2 == 0
+            return (step - self.settings.warm_up) % 2 == 0
         return self.settings.adversary == "throughout"
 
     def _source_loss(self, model: Model, batch: Batch) -> Tensor:
@@ -301,8 +292,8 @@ class _Domains:
     loss and constraint together, and only if they are asked for.
     """
 
-    def __init__(self, method: UncertainSDG, batch: Batch) -> None:
-        self.method, self.batch = method, batch
+    def __init__(self, method: UncertainSDG, batch: Batch, climbs: bool) -> None:
+        self.method, self.batch, self.climbs = method, batch, climbs
         self.drawn = False
         self.leaves: dict[str, Tensor] = {}  # what φ made, as `meta_gradient` is to see it
         self.up: tuple[Tensor, ...] = ()  # the gradient of what φ climbs by what φ made
@@ -323,7 +314,7 @@ class _Domains:
     def meta_test(self, model: Model) -> Tensor:
         """L_task of θ̂ on each domain, and, while φ climbs, where to."""
         losses, distances = self.method._meta_test(model, self.batch, self.cut, self.z)
-        if self.method._climbs and self.leaves:
+        if self.climbs and self.leaves:
             climbed = self.method._climbed(self.cut, losses, distances)
             self.up = gradients([climbed], self.leaves.values(), retain_graph=True)
         return self.cut.weighed(losses)

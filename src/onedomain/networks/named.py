@@ -86,6 +86,7 @@ class NamedNetwork:
         The try is in train mode, where BatchNorm refuses a batch of one; its statistics are put back. `embedding` says
         that the embedding is needed as well.
         """
+        self.module.to(device)
         images = domain.batch(range(min(2, batch_size, len(domain))), device).images
         buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         was_training = self.module.training

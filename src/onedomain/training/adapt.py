@@ -14,6 +14,7 @@ from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
 from onedomain.methods.adapt import adaptation_class
 from onedomain.methods.adapt.base import Adaptation
+from onedomain.methods.base import Setup
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import AdaptationInfo, refuse_used_folder
 from onedomain.training.adapted import Adapted
@@ -197,14 +198,13 @@ def _adapted(run: Run, chosen: Adaptation, plan: Plan, known: Known, resume: boo
     with private_randomness():
         seed_everything(number, step=-1)
         network = afresh(run) if chosen.from_scratch else replace(run.network, module=copy.deepcopy(run.network.module))
-        trainer.attach(network, device, number, plan.folder)
         network.check_fits(trained_on, device, trainer.settings.batch_size, trainer.needs_embedding)
-        trainer.build(blank(run.manifest.source.image_shape, device))
-    trainer.meet(plan.shots)
+        images = blank(run.manifest.source.image_shape, device)
+        trainer.set_up(Setup(network, images, device, trained_on, plan.shots, seed=number, folder=plan.folder))
     manifest = describe_adapted(run.manifest, plan.info, device)
     if plan.folder is not None:
         manifest = begin_or_resume(plan.folder, manifest, resume)
-    history, seconds = train(trainer, trained_on, seed=number, folder=plan.folder, shown=progress)
+    history, seconds = train(trainer, shown=progress)
     answering = trainer if chosen.from_scratch else answering_as(run, network, plan.folder)
     calibration = None if known.source is None else calibrated(answering, known.source, known.calibration)
     adapted = replace(

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from onedomain.errors import UserError
-from onedomain.methods.base import Method
+from onedomain.methods.base import Method, Setup
 from onedomain.networks import NamedNetwork, build_network
 from onedomain.training.begin import blank
 from onedomain.training.randomness import private_randomness
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 def answering_as(run: Run, network: NamedNetwork, folder: Path | None) -> Method:
     """The run's method around another network of the same make: φ, if it has one, stays as it was learned."""
     method = type(run.method)(**run.method.settings.model_dump())
-    method.attach(network, run.method.device, run.manifest.seed, folder)
+    device, seed = run.method.device, run.manifest.seed
     with private_randomness():
-        method.build(blank(run.manifest.source.image_shape, run.method.device))
+        images = blank(run.manifest.source.image_shape, device)
+        method.set_up(Setup(network, images, device, seed=seed, folder=folder))
     if method.auxiliary is not None and run.method.auxiliary is not None:
         method.auxiliary.load_state_dict(run.method.auxiliary.state_dict())
     return method

@@ -18,7 +18,7 @@ from onedomain.errors import UserError
 from onedomain.evaluation.calibration import Calibration
 from onedomain.methods import method_class
 from onedomain.methods.adapt import adaptation_class
-from onedomain.methods.base import Method
+from onedomain.methods.base import Method, Setup
 from onedomain.networks import NamedNetwork, build_network, own_network
 from onedomain.networks.pretrained import file_digest, load_pretrained
 from onedomain.networks.weights import load_weights
@@ -103,15 +103,15 @@ def fit(
         started_from = file_digest(weights)
     elif folder is not None and resume and (folder / CHECKPOINT).exists():
         started_from = read_manifest(folder).network.weights  # the checkpoint holds what became of them
-    method.attach(named, where, seed, folder)
     with private_randomness():
         seed_everything(seed, step=-1)  # a dataset may be random, and must look the same when the run is resumed
         named.check_fits(domain, where, method.settings.batch_size, method.needs_embedding)
-        method.build(blank(domain.image_shape, where))
+        images = blank(domain.image_shape, where)
+        method.set_up(Setup(named, images, where, domain, seed=seed, folder=folder))
         manifest = describe_run(method, domain, seed, benchmark, where, started_from, recipe)
     if folder is not None:
         manifest = begin_or_resume(folder, manifest, resume)
-    history, seconds = train(method, domain, seed=seed, folder=folder, shown=progress, track=track)
+    history, seconds = train(method, shown=progress, track=track)
     run = Run(method, manifest, history, seconds, folder, calibrated(method, domain, kept))
     if folder is not None:
         run.save_model(folder)
@@ -142,9 +142,9 @@ def load(
     where = pick_device(device)
     _load_into(named.module, path / WEIGHTS)
     configured = (method or _class_of(manifest))(**manifest.settings)
-    configured.attach(named, where, manifest.seed, path)
     with private_randomness():
-        configured.build(blank(manifest.source.image_shape, where))
+        images = blank(manifest.source.image_shape, where)
+        configured.set_up(Setup(named, images, where, seed=manifest.seed, folder=path))
     if configured.auxiliary is not None:
         _load_into(configured.auxiliary, path / AUXILIARY)
     history = read_json_lines(path / METRICS, "step")

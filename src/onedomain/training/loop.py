@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain.data.domain import Domain, Images, IntArray
+from onedomain.data.domain import Images, IntArray
 from onedomain.data.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
 from onedomain.data.progress import progress
 from onedomain.errors import Interrupted, TrainingDiverged, UserError
@@ -30,26 +30,16 @@ from onedomain.training.tracking import tracking
 SECONDS_BETWEEN_SAVED_PARTS = 60.0  # of the work that a method does between two steps
 
 
-def train(
-    method: Method,
-    source: Domain,
-    *,
-    seed: int,
-    folder: Path | None = None,
-    shown: bool = True,
-    track: str | None = None,
-) -> tuple[list[dict[str, Any]], float]:
-    """Train until `method.settings.steps`, going on from the folder's checkpoint if there is one.
+def train(method: Method, *, shown: bool = True, track: str | None = None) -> tuple[list[dict[str, Any]], float]:
+    """Train a method that was set up to its last step, going on from its folder's checkpoint if there is one.
 
     Returns the rows of metrics.jsonl and the seconds that training took, resumed parts together. Everything random
     is a function of the seed and the step, never of what happened before: that is what makes resuming exact.
     """
-    settings = method.settings
+    settings, source, seed, folder = method.settings, method.source, method.seed, method.folder
     batches = BalancedBatches if method.balanced else ShuffledBatches
     indices = batches(source.labels, settings.batch_size, seed)
     with private_randomness(), deterministic(method.device), stop_requests() as stop:
-        seed_everything(seed, step=-1)
-        method.begin(source)
         keeper = Keeper(method, folder)
         start = keeper.restore()
         snapshots = Snapshots(method, source, folder, seed)
@@ -85,7 +75,7 @@ def train(
                 batch = method.varied(source.batch(indices(step), method.device))
                 method.set_rate(step)
                 method.network.module.train()
-                journal.add(method.step(batch))
+                journal.add(method.step(batch, step))
 
                 done = step + 1
                 stopping = stop.is_set() and done < settings.steps

@@ -9,7 +9,7 @@ from onedomain.errors import UserError
 from onedomain.methods.adapt.fada import FADA, balanced, pair_groups, paired
 from onedomain.networks import own_network
 from tests.adapting import make_dim
-from tests.conftest import TinyNet, make_tiny
+from tests.conftest import TinyNet, make_tiny, set_up
 
 SOURCE, TARGET = torch.tensor([0, 0, 1, 1, 1]), torch.tensor([0, 1, 1])
 
@@ -51,15 +51,11 @@ def test_a_pair_is_two_embeddings_side_by_side():
     assert paired(z, torch.tensor([[0, 2], [1, 0]])).tolist() == [[1, 2, 3, 4], [5, 6, 1, 2]]
 
 
-def begun(**settings):
+def begun(places=range(21), **settings):
     torch.manual_seed(0)
     method = FADA(**{"batch_size": 12, "steps": 400, "pretrain_steps": 60, "discriminator_steps": 60, **settings})
-    method.attach(own_network(TinyNet(), embedding="pool"), torch.device("cpu"))
-    source = make_tiny()
-    method.build(source.batch([0, 1]).images)
-    shots = make_dim().subset(range(21))
-    method.meet(shots)
-    method.begin(source)
+    source, shots = make_tiny(), make_dim().subset(places)
+    set_up(method, own_network(TinyNet(), embedding="pool"), source, shots=shots)
     return method, source, shots
 
 
@@ -78,10 +74,8 @@ def test_pairs_across_the_domains_are_to_pass_as_pairs_of_the_source_of_their_ki
 def steps(method, source, first, last):
     rows = []
     for step in range(first, last):
-        for _ in method.prepare(step):
-            pass
         method.network.module.train()
-        rows.append(method.step(source.batch(torch.randint(60, (12,)).numpy())))
+        rows.append(method.step(source.batch(torch.randint(60, (12,)).numpy()), step))
     return rows
 
 
@@ -134,10 +128,10 @@ def test_without_gamma_nobody_confuses_anything():
 
 
 def test_images_beside_a_batch_are_of_its_classes():
-    method, source, shots = begun(shots_a_class=3)
+    method, source, _ = begun(shots_a_class=3)
     batch = source.batch([0, 2, 3])  # classes 0 and 2
     assert sorted(method.beside(batch).labels.tolist()) == [0, 0, 0, 2, 2, 2]
-    method.meet(shots.subset([1, 4]))  # class 1 alone
+    method, source, _ = begun(places=[1, 4], shots_a_class=3)  # class 1 alone
     assert method.beside(batch).labels.tolist() == [1, 1]
     losses = steps(method, source, 150, 152)[-1]  # groups may be empty
     assert all(torch.isfinite(value) for value in losses.values())

@@ -6,7 +6,7 @@ import torch
 from onedomain.methods.adapt.fine_tune import FineTune
 from onedomain.networks import own_network
 from tests.adapting import make_dim
-from tests.conftest import TinyNet
+from tests.conftest import TinyNet, set_up
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,8 @@ def test_rate_and_batch_are_the_papers():
 def test_all_weights_learn_the_drawn_images():
     torch.manual_seed(0)
     method, shots = FineTune(learning_rate=1e-2), make_dim(12)
-    method.attach(own_network(TinyNet()), torch.device("cpu"))
-    method.meet(shots)
-    method.begin(shots)
+    set_up(method, own_network(TinyNet()), shots, shots=shots)
     before = {name: weight.clone() for name, weight in method.network.module.named_parameters()}
-    losses = [method.step(shots.batch(range(12)))["loss"] for _ in range(60)]
+    losses = [method.step(shots.batch(range(12)), step)["loss"] for step in range(60)]
     assert losses[-1] < 0.5 * losses[0]
     assert all(not torch.equal(weight, before[name]) for name, weight in method.network.module.named_parameters())

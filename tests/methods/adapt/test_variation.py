@@ -19,14 +19,12 @@ from onedomain.methods.adapt.fine_tune import FineTune
 from onedomain.networks import own_network
 from onedomain.settings import Settings
 from tests.adapting import make_dim
-from tests.conftest import TinyNet, make_tiny
+from tests.conftest import TinyNet, make_tiny, set_up
 from tests.training.adapt.test_adapt import quick
 
 
 def begun(method, shots):
-    method.attach(own_network(TinyNet()), torch.device("cpu"))
-    method.meet(shots)
-    method.begin(shots)
+    set_up(method, own_network(TinyNet()), shots, shots=shots)
 
 
 def shown(domain, **settings):
@@ -127,7 +125,7 @@ class Own(Adaptation):
     Settings = Settings
     settings: Settings
 
-    def step(self, batch):
+    def step(self, batch, step):
         loss = task_loss(self.network(batch.images), batch.labels).mean()
         self.optimiser.zero_grad()
         loss.backward()

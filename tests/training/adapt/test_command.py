@@ -101,19 +101,19 @@ def test_stopped_it_says_how_to_go_on_and_ends_with_the_same_weights(site, onedo
     given = ["adapt", site / "run", "--target", f"night={site / 'night'}", "--threads", 1, "--shots", 3, "--steps", 9]
     given += ["--device", "cpu", "--data", tmp_path]
     assert onedomain(*given, "--out", tmp_path / "whole")[0] == 0
-    step, done = FineTune.step, []
+    original, done = FineTune.step, []
 
-    def stopped(self, batch):
+    def stopped(self, batch, step):
         done.append(1)
         if len(done) == 5:
             os.kill(os.getpid(), signal.SIGINT)
-        return step(self, batch)
+        return original(self, batch, step)
 
     monkeypatch.setattr(FineTune, "step", stopped)
     code, _, error = onedomain(*given, "--out", tmp_path / "b")
     assert code == 130
     assert "stopped at step 5 of 9; saved; go on with: onedomain adapt" in error
-    monkeypatch.setattr(FineTune, "step", step)
+    monkeypatch.setattr(FineTune, "step", original)
     again = error.split("go on with: onedomain ")[1].split()
     assert again[-6:] == ["--data", str(tmp_path), "--device", "cpu", "--threads", "1"]
     assert onedomain(*again)[0] == 0

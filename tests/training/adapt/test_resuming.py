@@ -19,13 +19,13 @@ VARIED = {"vary": 1.0, "invert": 0.25}
 @contextmanager
 def killed_after(steps, kind, monkeypatch):
     """Whatever is adapted by `kind` meanwhile is killed after so many steps."""
-    step, done = kind.step, []
+    original, done = kind.step, []
 
-    def killed(self, batch):
+    def killed(self, batch, step):
         if len(done) == steps:
             raise KeyboardInterrupt
         done.append(1)
-        return step(self, batch)
+        return original(self, batch, step)
 
     with monkeypatch.context() as patched:
         patched.setattr(kind, "step", killed)

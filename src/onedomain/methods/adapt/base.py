@@ -11,7 +11,8 @@ from pydantic import Field
 from onedomain.components.augmentations.lighting import relit
 from onedomain.components.augmentations.movement import moved
 from onedomain.data.domain import Batch, Domain
-from onedomain.methods.base import AdamMethod
+from onedomain.methods import registry
+from onedomain.methods.base import AdamMethod, Setup
 from onedomain.settings import Settings
 
 # How far `vary` = 1 changes an image at most: what `moved` and `relit` take.
@@ -41,21 +42,17 @@ class Adaptation(AdamMethod):
 
     @property
     def name(self) -> str:
-        """The file's name for the library's own, the class's for a user's."""
-        package, _, file = type(self).__module__.rpartition(".")
-        return file.replace("_", "-") if package == __package__ else type(self).__name__
+        return registry.ADAPTATIONS.name_of(type(self))
 
-    def meet(self, shots: Domain) -> None:
-        """Take the images that were drawn from the target, before training begins."""
-        self.shots = shots
+    def set_up(self, setup: Setup) -> None:
+        super().set_up(setup)
+        if setup.shots is not None:
+            self.shots = setup.shots
+            self.shots_range = setup.shots.value_range  # once: of a random dataset it may be another each time
 
     def planned(self, shots: int) -> dict[str, Any]:
         """The settings for so many drawn images: where `steps` are left open, they are found by a rule."""
         return self.settings.model_dump()
-
-    def begin(self, source: Domain) -> None:
-        super().begin(source)
-        self.shots_range = self.shots.value_range  # once: of a random dataset it may be another each time
 
     def shown(self, batch: Batch) -> Batch:
         """Drawn images from elsewhere and in another light: so few of them would else be learned by heart."""
@@ -93,10 +90,11 @@ class TwoDomains(Adaptation):
     balanced = True
     dense = False
 
-    def meet(self, shots: Domain) -> None:
-        super().meet(shots)
-        labels = np.asarray(shots.labels)
-        self.members = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
+    def set_up(self, setup: Setup) -> None:
+        super().set_up(setup)
+        if setup.shots is not None:
+            labels = np.asarray(setup.shots.labels)
+            self.members = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
 
     def beside(self, batch: Batch) -> Batch:
         """Target images of the classes of a source batch, drawn and changed anew at every step.

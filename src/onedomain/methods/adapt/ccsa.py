@@ -28,7 +28,7 @@ class CCSA(TwoDomains):
     summary = "From scratch: same-class pairs across source and target near, others a margin apart."
     citation = "Motiian et al., Unified Deep Supervised Domain Adaptation and Generalization, ICCV 2017"
 
-    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         target = self.beside(batch)
         count = len(batch.labels)
         logits, z = self.embed_both(batch, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from onedomain.components.equations import task_loss
-from onedomain.data.domain import Batch, Domain
+from onedomain.data.domain import Batch
 from onedomain.methods.adapt.base import TwoDomains, TwoDomainSettings
-from onedomain.methods.base import Part, adam
+from onedomain.methods.base import Setup, adam
 
 # Pairs of two source images, or of a source and a target image; of one class, or of two.
 SOURCE_SAME, ACROSS_SAME, SOURCE_OTHER, ACROSS_OTHER = range(4)  # the paper's groups 1 to 4
@@ -46,34 +46,26 @@ class FADA(TwoDomains):
     summary = "From scratch: a discriminator of pair groups, and an encoder that confuses it about the domains."
     citation = "Motiian et al., Few-Shot Adversarial Domain Adaptation, NeurIPS 2017"
 
-    def build(self, images: Tensor) -> None:
-        super().build(images)
+    def set_up(self, setup: Setup) -> None:
+        super().set_up(setup)
         self.network.module.eval()  # a look that leaves BatchNorm's statistics alone
         with torch.no_grad():
-            width = self.network.embed(images)[1].flatten(1).shape[1]
+            width = self.network.embed(setup.images)[1].flatten(1).shape[1]
         self.discriminator = discriminator(width, self.settings.hidden).to(self.device)
+        self.discriminator_optimiser = adam(self.discriminator, self.settings.discriminator_rate)
 
     @property
     def training_parameters(self) -> int:
         beside = sum(parameter.numel() for parameter in self.discriminator.parameters())
         return super().training_parameters + beside
 
-    def begin(self, source: Domain) -> None:
-        super().begin(source)
-        self.at = 0
-        self.discriminator_optimiser = adam(self.discriminator, self.settings.discriminator_rate)
-
-    def prepare(self, step: int) -> Iterator[Part]:
-        self.at = step
-        yield from ()
-
-    def step(self, batch: Batch) -> dict[str, Tensor]:
+    def step(self, batch: Batch, step: int) -> dict[str, Tensor]:
         settings = self.settings
-        if self.at < settings.pretrain_steps:
+        if step < settings.pretrain_steps:
             return self.train_on_source(batch)
         target = self.beside(batch)
         pairs = balanced(pair_groups(batch.labels, target.labels))
-        if self.at < settings.pretrain_steps + settings.discriminator_steps:
+        if step < settings.pretrain_steps + settings.discriminator_steps:
             with torch.no_grad():
                 z = self.embed_both(batch, target)[1]
             loss = self.train_discriminator(z, pairs)

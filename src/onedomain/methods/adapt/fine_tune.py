@@ -37,7 +37,7 @@ class FineTune(Adaptation):
         steps = settings.steps or math.ceil(settings.epochs * shots / settings.batch_size)
         return {**settings.model_dump(), "steps": steps}
 
-    def step(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         batch = self.shown(batch)
         loss = task_loss(self.network(batch.images), batch.labels, self.shots.void).mean()
         self.optimiser.zero_grad()

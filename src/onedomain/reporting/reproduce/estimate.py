@@ -10,7 +10,7 @@ from statistics import median
 import torch
 
 from onedomain.methods import method_class
-from onedomain.methods.base import Method
+from onedomain.methods.base import Method, Setup
 from onedomain.networks import build_network
 from onedomain.reporting.reproduce.plan import Bench, PlannedRun
 from onedomain.training.randomness import private_randomness
@@ -96,13 +96,11 @@ def _measured_step(bench: Bench, batch_size: int) -> float:
     erm = method_class("erm")()
     with private_randomness():
         network = build_network(bench.benchmark.network, len(bench.source.classes), bench.source.image_shape)
-        erm.attach(network, torch.device("cpu"))
         batch = bench.source.batch([place % len(bench.source) for place in range(batch_size)])
-        erm.build(batch.images)
-        erm.begin(bench.source)
+        erm.set_up(Setup(network, batch.images, torch.device("cpu"), bench.source))
         times = []
-        for _ in range(2 + MEASURED_STEPS):  # the first ones are slower
+        for step in range(2 + MEASURED_STEPS):  # the first ones are slower
             begun = time.perf_counter()
-            erm.step(batch)
+            erm.step(batch, step)
             times.append(time.perf_counter() - begun)
     return median(times[2:])
