@@ -9,6 +9,7 @@ from onedomain._version import __version__
 from onedomain.errors import OnedomainError, TrainingDiverged, UserError
 
 if TYPE_CHECKING:
+    from onedomain.benchmarks import Benchmark
     from onedomain.data.domain import Domain
     from onedomain.data.frames import frame_folder
     from onedomain.data.own import image_folder
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 # Imported when first asked for, so that `onedomain --help` does not wait for torch.
 _WHERE = {
     "Adapted": "onedomain.training.adapted",
+    "Benchmark": "onedomain.benchmarks",
     "Domain": "onedomain.data.domain",
     "frame_folder": "onedomain.data.frames",
     "image_folder": "onedomain.data.own",
@@ -55,6 +57,7 @@ __all__ = [
     "SDG",
     "Adapted",
     "AugMix",
+    "Benchmark",
     "Domain",
     "Evaluation",
     "JiGen",

@@ -21,7 +21,7 @@ def test_methods_and_benchmarks_are_listed(onedomain):
     names = ["digits-lite", "digits", "digits-shifted", "digits-composed", "digits-graded", "cifar10-c"]
     assert [row["name"] for row in benchmarks][:6] == names
     adaptations = json.loads(onedomain("methods", "--json")[1])["adaptations"]
-    assert [row["name"] for row in adaptations] == ["fine-tune", "fada", "ccsa"]
+    assert [row["name"] for row in adaptations] == ["fine-tune", "ccsa", "fada"]
 
 
 def test_data_is_listed_checked_and_named_when_missing(onedomain, tmp_path):

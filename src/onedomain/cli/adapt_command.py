@@ -137,6 +137,8 @@ def _source(
     found: dict[str, Any] = {}
     missing = []
     for name, read in wanted.items():
+        if read is None:
+            continue
         try:
             domain = read(data_folder(data))
             if name == "source" and domain.fingerprint != run.manifest.source.fingerprint:

@@ -46,7 +46,7 @@ def demo(out: str, steps: int | None, threads: int | None) -> None:
     for name in DEMO_METHODS:
         folder = Path(out) / name
         overrides = {} if steps is None else {"steps": steps}
-        method = method_class(name)(**{**benchmark.settings.get(name, {}), **overrides})
+        method = method_class(name)(**{**benchmark.settings_of(name), **overrides})
         if (folder / WEIGHTS).exists():
             say(f"{name} is trained already; remove {folder} to train it again.")
         run = fit(
@@ -56,8 +56,8 @@ def demo(out: str, steps: int | None, threads: int | None) -> None:
             out=folder,
             resume=True,
             benchmark=benchmark.name,
-            recipe=benchmark.settings.get(name),
-            held_out=benchmark.calibration(data),
+            recipe=benchmark.settings_of(name),
+            held_out=benchmark.load_calibration(data),
         )
         evaluations[name] = run.evaluate(domains, seen=[benchmark.source], progress=True)
         run.write_records(evaluations[name], benchmark.name)
@@ -120,7 +120,7 @@ def train(
 
     chosen = None if source else find_benchmark(benchmark or DEMO_BENCHMARK)
     method, seed = method or "erm", 0 if seed is None else seed
-    configured = method_class(method)(**{**(chosen.settings.get(method, {}) if chosen else {}), **given})
+    configured = method_class(method)(**{**(chosen.settings_of(method) if chosen else {}), **given})
     if chosen:
         domain = chosen.train(data_folder(data))
         if score:  # what is wrong with the data to score on is better known before hours of training
@@ -139,8 +139,8 @@ def train(
             out=folder,
             resume=resume,
             benchmark=chosen.name if chosen else None,
-            recipe=chosen.settings.get(method) if chosen else None,
-            held_out=chosen.calibration(data_folder(data)) if chosen else None,
+            recipe=chosen.settings_of(method) if chosen else None,
+            held_out=chosen.load_calibration(data_folder(data)) if chosen else None,
             track=track,
         )
     except Interrupted as stopped:

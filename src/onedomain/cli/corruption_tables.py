@@ -44,7 +44,7 @@ def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured
     erm = erm or robustness.find_erm(rows, benchmark.name, folder.resolve().parent)
     if erm is None:
         trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
-        usual = trained_on.settings.get("erm", {}) if trained_on else {}
+        usual = trained_on.settings_of("erm") if trained_on else {}
         make = robustness.command_for_erm(rows[0], usual, folder.with_name(f"{folder.name}-erm"))
         return Measured(found, {"erm": None, "make": make})
     ratios = {label: found.relative_to(erm[1], severity) for label, severity in (("worst", WORST), ("all", None))}

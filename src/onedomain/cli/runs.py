@@ -18,9 +18,9 @@ def _target_names() -> list[str]:
 
 
 def _network_names() -> list[str]:
-    from onedomain.networks.named import NETWORKS
+    from onedomain.networks import network_names
 
-    return list(NETWORKS)
+    return network_names()
 
 
 def demo(

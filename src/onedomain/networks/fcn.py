@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from onedomain.errors import UserError
+from onedomain.networks.registry import network
 from onedomain.networks.resnet import ResNet
 
 # Of ImageNet's colours: what public weights were trained with.
@@ -59,6 +60,7 @@ class BilinearUpsampling(nn.Module):
         return larger[:, :, : size[0], : size[1]]
 
 
+@network("fcn-32s")  # the paper's, for SYNTHIA
 class FCN32s(nn.Module):
     """FCN-32s on ResNet-50, the paper's for SYNTHIA: 1×1 scores at 1/32 of the sides, brought to the image's size.
 
@@ -83,6 +85,7 @@ class FCN32s(nn.Module):
         return logits
 
 
+@network("fcn-small")
 class FCNSmall(nn.Module):
     """FCN for a CPU: scores at 1/8 of the sides from nine convolutions.
 

@@ -8,10 +8,12 @@ import torch
 from torch import nn
 
 from onedomain.errors import UserError
+from onedomain.networks.registry import network
 
 _SMALLEST_SIDE = 16  # two unpadded 5×5 convolutions, each followed by pooling, leave one pixel of 16
 
 
+@network("lenet")
 class LeNet(nn.Module):
     """conv5×5-64, pool, conv5×5-128, pool, fc-1024, fc-1024, softmax layer (paper, section 6).
 

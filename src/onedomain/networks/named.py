@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import nn
 
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError, unknown
-from onedomain.networks.fcn import FCN32s, FCNSmall
-from onedomain.networks.lenet import LeNet
-from onedomain.networks.wide_resnet import WideResNet
+from onedomain.networks.registry import find_network
 
-NETWORKS: dict[str, Callable[[int, tuple[int, int, int]], LeNet | WideResNet | FCN32s | FCNSmall]] = {
-    "lenet": LeNet,
-    "wrn-16-4": partial(WideResNet, depth=16, width=4),  # the paper's, for CIFAR-10-C
-    "wrn-10-1": partial(WideResNet, depth=10, width=1),
-    "fcn-32s": FCN32s,  # the paper's, for SYNTHIA
-    "fcn-small": FCNSmall,
-}
 IMAGE = "(image)"  # in the place of a layer's name: what the network is given, before its first layer
 
 
@@ -112,12 +102,10 @@ class NamedNetwork:
 
 
 def build_network(name: str, classes: int, image_shape: Sequence[int]) -> NamedNetwork:
-    """One of the library's networks, for this number of classes and images of (height, width, channels)."""
-    if name not in NETWORKS:
-        raise unknown("network", name, NETWORKS)
+    """A network that is chosen by name, for this number of classes and images of (height, width, channels)."""
     height, width, channels = image_shape
-    module = NETWORKS[name](classes, (height, width, channels))
-    return NamedNetwork(module, name=name, embedding=module.embedding, perturb=module.perturb)
+    module = find_network(name)(classes, (height, width, channels))
+    return NamedNetwork(module, name=name, embedding=module.embedding, perturb=tuple(module.perturb))
 
 
 def own_network(module: nn.Module, embedding: str | None = None, perturb: Sequence[str] = ()) -> NamedNetwork:

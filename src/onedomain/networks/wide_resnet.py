@@ -8,10 +8,13 @@ import torch
 from torch import nn
 
 from onedomain.errors import UserError
+from onedomain.networks.registry import network
 
 _SMALLEST_SIDE = 8  # halved twice, it leaves maps of 2×2
 
 
+@network("wrn-16-4", depth=16, width=4)  # the paper's, for CIFAR-10-C
+@network("wrn-10-1", depth=10, width=1)
 class WideResNet(nn.Module):
     """WRN-depth-width: a 3×3 convolution to 16 channels, then three groups of residual blocks, BatchNorm throughout.
 

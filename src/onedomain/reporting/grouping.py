@@ -168,7 +168,7 @@ def usual_settings(run: RunRecords) -> dict[str, Any]:
     if manifest.method not in method_names():
         return {}
     benchmark = BENCHMARKS.get(manifest.benchmark or "")
-    given = benchmark.settings.get(manifest.method, {}) if benchmark else {}
+    given = benchmark.settings_of(manifest.method) if benchmark else {}
     return method_class(manifest.method)(**given).settings.model_dump(mode="json")
 
 

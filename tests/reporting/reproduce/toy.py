@@ -57,9 +57,9 @@ def slow_down() -> None:
     from onedomain.methods.erm import ERM
 
     def slowed(step):
-        def slow_step(method, batch):
+        def slow_step(method, batch, number):
             time.sleep(0.02)
-            return step(method, batch)
+            return step(method, batch, number)
 
         return slow_step
 

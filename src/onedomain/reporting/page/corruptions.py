@@ -164,7 +164,7 @@ def _without_erm(missing: Sequence[tuple[Contender, RunRecords]]) -> list[str]:
     needed: dict[str, list[str]] = {}
     for contender, run in missing:
         trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
-        usual = trained_on.settings.get(BASELINE, {}) if trained_on else {}
+        usual = trained_on.settings_of(BASELINE) if trained_on else {}
         out = Path(run.folder).with_name(f"{BASELINE}-{run.manifest.seed}")
         command = robustness.command_for_erm(_as_row(run), usual, out)
         needed.setdefault(command, []).append(f"{contender.title}, seed {run.manifest.seed}")

@@ -52,7 +52,7 @@ def estimate(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> Estima
         if run.state != "done":
             bench = benches[run.benchmark.name]
             if _size(bench) not in steps:
-                batch = method_class("erm")(**bench.benchmark.settings.get("erm", {})).settings.batch_size
+                batch = method_class("erm")(**bench.benchmark.settings_of("erm")).settings.batch_size
                 timed = _measured_step(bench, batch)
                 steps[_size(bench)] = timed * 32 / batch
                 measured.append(f"{MEASURED_STEPS} steps of ERM, {1e3 * timed:.0f} ms each")

@@ -43,7 +43,7 @@ class Bench:
         With `adapting` that is also what targets are drawn from.
         """
         source = benchmark.train(data)
-        benchmark.calibration(data)
+        benchmark.load_calibration(data)
         scored, missing = benchmark.load_for_scoring(data)
         pools = {name: load(data) for name, load in benchmark.target_train.items()} if adapting else {}
         drawn = {name: len(set(pool.labels[:].ravel().tolist())) for name, pool in pools.items()}
@@ -109,7 +109,7 @@ def benchmark_at(name: str, scale: Scale) -> Benchmark:
 
 def configured(row: Row, scale: Scale, benchmark: Benchmark) -> tuple[Method, dict[str, Any]]:
     """The row's method as the table runs it, and what differs from the benchmark's settings."""
-    kind, usual = method_class(row.method), benchmark.settings.get(row.method, {})
+    kind, usual = method_class(row.method), benchmark.settings_of(row.method)
     changes: dict[str, Any] = {}
     if scale.share < 1:
         changes["steps"] = max(1, round(scale.share * kind(**usual).settings.steps))
