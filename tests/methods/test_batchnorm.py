@@ -45,7 +45,8 @@ def images() -> Domain:
 
 @pytest.mark.parametrize(("name", "changed"), [*((name, {}) for name in method_names()), *ABLATIONS])
 def test_it_runs_by_the_settings_of_the_benchmark(name, changed, images):
-    settings = {**find_benchmark("cifar10-c-lite").settings_of(name), **SMALL.get(name, {}), "steps": 3, "batch_size": 10}
+    usual = find_benchmark("cifar10-c-lite").settings_of(name)
+    settings = {**usual, **SMALL.get(name, {}), "steps": 3, "batch_size": 10}
     settings |= {"augmented_batch": 4} if name == "sdg" else {}
     run = od.fit(method_class(name)(**{**settings, **changed}), images, network="wrn-10-1", progress=False)
     assert math.isfinite(run.history[-1]["loss"])

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Iterator, MutableMapping
+from functools import cache
 from pathlib import Path
 
 from onedomain.benchmarks.benchmark import Benchmark
@@ -71,7 +72,22 @@ def find_benchmark(name: str) -> Benchmark:
 
 
 def _from_file(path: Path, chosen: str) -> Benchmark:
-    """Run a file of the user's own, and take its benchmark into the catalogue."""
+    """A benchmark of a file of the user's own, which the catalogue then knows."""
+    declared = _declared_in(path.resolve())
+    if not chosen and len(declared) > 1:
+        names = ", ".join(f"{path}:{name}" for name in declared)
+        raise UserError("benchmark", f"{path} declares {len(declared)}", names)
+    if chosen and chosen not in declared:
+        raise unknown("benchmark", chosen, declared)
+    found = declared[chosen or next(iter(declared))]
+    if BENCHMARKS.get(found.name, found) is not found:
+        raise UserError("benchmark", f"{path} calls its own {found.name!r}, which there is already", "another name")
+    BENCHMARKS[found.name] = found
+    return found
+
+
+@cache  # a file is run once
+def _declared_in(path: Path) -> dict[str, Benchmark]:
     if not path.is_file():
         raise UserError("benchmark", f"{path} is not a file", f"a name, or {FILE} that declares an od.Benchmark")
     spec = importlib.util.spec_from_file_location(f"onedomain_benchmark_{path.stem}", path)
@@ -88,16 +104,7 @@ def _from_file(path: Path, chosen: str) -> Benchmark:
     declared = {each.name: each for each in vars(module).values() if isinstance(each, Benchmark)}
     if not declared:
         raise UserError("benchmark", f"{path} declares none", "a file with an od.Benchmark(name=…, train=…, targets=…)")
-    if not chosen and len(declared) > 1:
-        names = ", ".join(f"{path}:{name}" for name in declared)
-        raise UserError("benchmark", f"{path} declares {len(declared)}", names)
-    if chosen and chosen not in declared:
-        raise unknown("benchmark", chosen, declared)
-    found = declared[chosen or next(iter(declared))]
-    if found.name in BENCHMARKS and BENCHMARKS[found.name].train is not found.train:
-        raise UserError("benchmark", f"{path} calls its own {found.name!r}, which there is already", "another name")
-    BENCHMARKS[found.name] = found
-    return found
+    return declared
 
 
 def family_of(name: str) -> list[Benchmark]:
