@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,10 +33,6 @@ from onedomain.runs.outcomes import save_outcome
 from onedomain.training.adapt import adapt
 from onedomain.training.checkpoint import save_checkpoint
 from onedomain.training.embeddings import save_embeddings
-
-if TYPE_CHECKING:
-    from onedomain.methods.adapt.base import Adaptation
-    from onedomain.training.adapted import Adapted
 
 
 @dataclass(frozen=True)
@@ -135,47 +131,7 @@ class Run:
         reasons = tuple(f"domain '{name}': {error}" for name, error in missing.items())
         return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes, reasons)
 
-    def adapt(
-        self,
-        target: Any,
-        shots: int,
-        *,
-        method: str | Adaptation = "fine-tune",
-        test: Any = None,
-        source: Any = None,
-        held_out: Any = None,
-        name: str | None = None,
-        seed: int = 0,
-        seeds: int = 1,
-        steps: int | None = None,
-        out: str | Path | None = None,
-        resume: bool = False,
-        progress: bool = True,
-    ) -> Adapted:
-        """Adapt copies of this run to a new domain by a few labelled images of it; this run stays as it is.
-
-        Of each class `shots` images are drawn from `target` (of dense labels: so many in all), once for each of `seeds`
-        draws, the first by `seed`. `test` is what is scored before and after; without it, what was not drawn.
-        `source` and `held_out`, as given to `fit`, tell what is forgotten; `fada` and `ccsa` train on `source`, too.
-        With `out` the adapted run is kept in a folder, several in folders `draw-0`, `draw-1`, … inside it, and
-        `resume=True` goes on from there.
-        """
-        return adapt(
-            self,
-            target,
-            shots,
-            method=method,
-            test=test,
-            source=source,
-            held_out=held_out,
-            name=name,
-            seed=seed,
-            seeds=seeds,
-            steps=steps,
-            out=out,
-            resume=resume,
-            progress=progress,
-        )
+    adapt = adapt
 
     def predict(self, images: Any, *, batch_size: int = 250) -> Predictions:
         """Classify images, given as `as_images` takes them."""
