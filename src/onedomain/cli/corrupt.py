@@ -1,0 +1,74 @@
+"""`onedomain corrupt`: corrupt the user's own images. It needs no torch, and neither do its processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from onedomain.cli import options as shared
+
+GROUP = shared.AVAILABLE
+
+
+def _corruption_names() -> list[str]:
+    from onedomain.data.corruptions import KINDS
+
+    return [*KINDS, "all"]
+
+
+@dataclass(frozen=True)
+class Options:
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Your images; sub-folders and names are kept.")]
+    kind: Annotated[
+        str, typer.Option("--kind", autocompletion=_corruption_names, help="A corruption, such as fog; or all.")
+    ]
+    out: Annotated[
+        str, typer.Option("--out", metavar="DIR", help="Where the corrupted images go: a new or empty folder.")
+    ]
+    severity: Annotated[str, typer.Option("--severity", help="1 (mild) to 5 (severe), or all.")] = "3"
+    seed: Annotated[int, typer.Option("--seed", help="Decides everything random.")] = 0
+    constants: Annotated[
+        str | None, typer.Option("--constants", help="cifar10-c or imagenet-c; by each image's size by default.")
+    ] = None
+    data: shared.Data = None
+
+
+def corrupt(options: Options) -> None:
+    """Corrupt your own images as CIFAR-10-C and ImageNet-C do: to see how a model would hold up.
+
+    Stopped, the same command goes on. Frost needs its overlays in the folder frost of --data.
+    """
+    import sys
+    from pathlib import Path
+
+    from onedomain.data import data_folder
+    from onedomain.data.corruptions import SETS, check_kind
+    from onedomain.data.corruptions.folder import corrupt_folder, parse_severities
+    from onedomain.data.corruptions.regenerate import makeable
+    from onedomain.errors import UserError, unknown
+
+    overlays = data_folder(options.data) / "frost"
+    makes, left_out = makeable(overlays)
+    kinds = makes if options.kind == "all" else [check_kind(options.kind, field="--kind")]
+    if not set(kinds) <= set(makes):
+        raise left_out[0]
+    if options.constants is not None and options.constants not in SETS:
+        raise unknown("--constants", options.constants, SETS)
+    if not 0 <= options.seed < 2**32:
+        raise UserError("--seed", f"got {options.seed}", "a whole number from 0 to 4294967295")
+    used = corrupt_folder(
+        Path(options.folder),
+        kinds,
+        parse_severities(options.severity),
+        Path(options.out),
+        overlays=overlays,
+        seed=options.seed,
+        constants=options.constants,
+    )
+    made = ", ".join(f"{count:,} with the constants of {name}" for name, count in used.items())
+    told = f"{sum(used.values()):,} images, {made}" if used else "all images are there already"
+    print(f"{options.out}: {told}")
+    for reason in left_out if options.kind == "all" else ():
+        print(f"left out: {reason}", file=sys.stderr)

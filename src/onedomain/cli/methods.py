@@ -1,0 +1,118 @@
+"""`onedomain methods`: the methods and the adaptations on one screen, or one of them with its settings."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+
+import typer
+
+from onedomain.cli import options as shared
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from onedomain.methods.base import Method
+
+GROUP = shared.AVAILABLE
+WIDTH = 80  # columns of the narrowest terminal
+LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+
+
+def _all_names() -> list[str]:
+    from onedomain.methods import method_names
+    from onedomain.methods.adapt import adaptation_names
+
+    return list(dict.fromkeys([*method_names(), *adaptation_names()]))
+
+
+@dataclass(frozen=True)
+class Options:
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", autocompletion=_all_names, help="Show this one, with its settings."),
+    ] = None
+    adaptations: Annotated[
+        bool, typer.Option("--adaptations", help="List the methods of `adapt` instead of those of `train`.")
+    ] = False
+    json: shared.Json = False
+
+
+def methods(options: Options) -> None:
+    """List the methods, or show one with its settings."""
+    import json
+
+    from onedomain.errors import unknown
+    from onedomain.methods import method_class, method_names
+    from onedomain.methods.adapt import adaptation_class, adaptation_names
+
+    found: dict[str, dict[str, type[Method]]] = {
+        "methods": {name: method_class(name) for name in method_names()},
+        "adaptations": {name: adaptation_class(name) for name in adaptation_names()},
+    }
+    if options.name is not None:
+        if options.name not in _all_names():
+            raise unknown("method", options.name, _all_names())
+        found = {kind: {name: each for name, each in of.items() if name == options.name} for kind, of in found.items()}
+    if options.json:
+        rows = {kind: [_described(name, each) for name, each in of.items()] for kind, of in found.items()}
+        print(json.dumps(rows, indent=2))
+    elif options.name is not None:
+        commands = {"methods": "train", "adaptations": "adapt"}
+        chosen = [(commands[kind], each) for kind, of in found.items() for each in of.values()]
+        heading = "onedomain {} --method " + options.name
+        print("\n\n".join(_in_full(heading.format(command), each) for command, each in chosen))
+    elif options.adaptations:
+        _show_list(found["adaptations"])
+    else:
+        _show_list(found["methods"])
+        print(f"\nMethods of adapt: {', '.join(found['adaptations'])} (listed by --adaptations).")
+        print("One of them with its settings: onedomain methods NAME")
+
+
+def _show_list(found: Mapping[str, type[Method]]) -> None:
+    """A line each: no wider and, all methods together, no higher than the smallest terminal."""
+    width = max(map(len, found))
+    print(f"{'method':{width}}  cost  what it does (cost: time of a step, ERM = 1)")
+    for name, each in found.items():
+        cost = "–" if each.cost is None else f"{each.cost:.1f}"
+        summary = textwrap.shorten(each.summary, WIDTH - width - 8, placeholder=" …", break_on_hyphens=False)
+        print(f"{name:{width}}  {cost:>4}  {summary}")
+
+
+def _in_full(heading: str, kind: type[Method]) -> str:
+    lines = [heading, *textwrap.wrap(kind.summary, WIDTH), *textwrap.wrap(f"From: {kind.citation}", WIDTH)]
+    if kind.cost is not None:
+        lines.append(f"Cost: {kind.cost:.1f}, the time of a step (ERM = 1)")
+    lines += ["", "Settings (--set NAME=VALUE), with their defaults:"]
+    for name, setting in kind.Settings.model_fields.items():
+        lines.append(f"  {name}={setting.default}")
+        told = "; ".join(text for text in (setting.description, _allowed(setting)) if text)
+        lines += textwrap.wrap(told, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return "\n".join(lines)
+
+
+def _allowed(setting: FieldInfo) -> str:
+    """The choices or the range of a setting; empty if its type says no more."""
+    kinds = [kind for kind in get_args(setting.annotation) or (setting.annotation,) if kind is not type(None)]
+    if get_origin(setting.annotation) is Literal:
+        return f"one of {', '.join(map(str, kinds))}"
+    if kinds == [bool]:
+        return "True or False"
+    limits = [
+        f"{text} {getattr(each, name):,}"
+        for each in setting.metadata
+        for name, text in LIMITS.items()
+        if hasattr(each, name)
+    ]
+    return ", ".join(limits)
+
+
+def _described(name: str, kind: type[Method]) -> dict[str, Any]:
+    settings = {
+        field: {"default": info.default, "what": info.description} for field, info in kind.Settings.model_fields.items()
+    }
+    row = {"name": name, "summary": kind.summary, "citation": kind.citation, "cost": kind.cost}
+    return {**row, "settings": settings}
