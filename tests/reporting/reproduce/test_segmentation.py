@@ -12,8 +12,7 @@ import pytest
 from onedomain import cli
 from onedomain.data.datasets import synthia
 from onedomain.data.datasets.synthia import CONDITIONS, SOURCE_CONDITIONS
-from onedomain.reporting.reproduce import grid
-from onedomain.reporting.reproduce import tables
+from onedomain.reporting.reproduce import grid, tables
 from onedomain.reporting.sweep import Ended, Grid
 from tests.data.frames import make_sequence, write_mask
 
