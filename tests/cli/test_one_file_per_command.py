@@ -18,9 +18,6 @@ MOST_PARAMETERS, MOST_LINES = 6, 200
 
 ASSESS = '''
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from onedomain.cli import options as shared
 
@@ -29,10 +26,10 @@ GROUP = shared.USE
 
 @dataclass(frozen=True)
 class Options:
-    run: shared.RunFolder
-    on: Annotated[list[str] | None, typer.Option("--on", metavar="NAME=DIR")] = None
-    level: Annotated[float, typer.Option("--level")] = 0.95
-    json: shared.Json = False
+    run: str = shared.run_folder()
+    on: list[str] | None = shared.option("--on NAME=DIR", "Images without labels.")
+    level: float = shared.option("--level", "Of the interval.", default=0.95)
+    json: bool = shared.json()
 
 
 def assess(options: Options) -> None:

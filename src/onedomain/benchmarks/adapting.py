@@ -25,16 +25,6 @@ class Target:
     benchmark: str | None
 
 
-@dataclass(frozen=True)
-class Source:
-    """What is there of the source, as `adapt` takes it; `missing` says why the rest is not."""
-
-    source: Domain | None = None
-    held_out: Domain | None = None
-    calibration: Domain | None = None
-    missing: tuple[str, ...] = ()
-
-
 def find_adaptation_target(run: Run, text: str, test: str | None, data: str | None) -> Target:
     """A benchmark's target by its name, or the user's own images, as NAME=DIR or DIR."""
     name, equals, path = text.partition("=")
@@ -64,26 +54,23 @@ def _benchmark_target(run: Run, benchmark: Benchmark, name: str, test: str | Non
     return Target(benchmark.target_train[name](folder), benchmark.targets[name](folder), benchmark.name)
 
 
-def find_source(run: Run, folder: str | None, data: str | None, needed: bool) -> Source:
-    """The source of the run: of its benchmark, or, of a run on the user's own images, their folder.
+def find_source(run: Run, folder: str | None, data: str | None, needed: bool) -> tuple[dict[str, Any], list[str]]:
+    """What is there of the run's source, as options of `adapt`, and why the rest is not.
 
-    `needed` says that the adaptation trains on it again: that it is missing is an error then.
+    `needed` says that the adaptation trains on the source again: that its images are missing is an error then.
     """
     trained = _trained_on(run)
     if trained is None:
         if folder is None and needed:
             given = "not given, and the run was trained on your own images"
             raise UserError("--source", given, "their folder: this method trains on them again")
-        return Source(folder_for(run, folder, "source", "train") if folder else None)
+        return {"source": folder_for(run, folder, "source", "train")} if folder else {}, []
     if folder:
         raise UserError("--source", f"given, while the run was trained on {trained.name}", "no --source")
     found: dict[str, Domain] = {}
     missing = []
-    for part, load in (
-        ("source", trained.train),
-        ("held_out", trained.held_out),
-        ("calibration", trained.calibration),
-    ):
+    wanted = {"source": trained.train, "held_out": trained.held_out, "calibration": trained.calibration}
+    for part, load in wanted.items():
         try:
             domain = load(data_folder(data))
             if part == "source" and domain.fingerprint != run.manifest.source.fingerprint:
@@ -93,7 +80,7 @@ def find_source(run: Run, folder: str | None, data: str | None, needed: bool) ->
             if needed and part == "source":
                 raise
             missing.append(str(error))
-    return Source(**found, missing=tuple(dict.fromkeys(missing)))
+    return found, list(dict.fromkeys(missing))
 
 
 def earlier_settings(folder: Path, method: str) -> dict[str, Any]:

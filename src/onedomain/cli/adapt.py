@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from pathlib import Path
 
 from onedomain.cli import options as shared
-from onedomain.data.progress import say
-
-if TYPE_CHECKING:
-    from onedomain.training.adapted import Adapted
-    from onedomain.training.run import Run
 
 GROUP = shared.USE
 
@@ -32,59 +26,37 @@ def _target_names() -> list[str]:
 
 @dataclass(frozen=True)
 class Options:
-    run: shared.RunFolder
-    target: Annotated[
-        str,
-        typer.Option(
-            "--target",
-            metavar="T",
-            autocompletion=_target_names,
-            help="A benchmark's target, or your own images: NAME=DIR, one sub-folder per class.",
-        ),
-    ]
-    shots: Annotated[int, typer.Option("--shots", help="Images to draw per class; for segmentation, in all.")]
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method", "-m", autocompletion=_adaptation_names, help="fine-tune, or from scratch: fada, ccsa."
-        ),
-    ] = "fine-tune"
-    seeds: Annotated[int, typer.Option("--seeds", help="How many draws, each adapted by itself.")] = 1
-    seed: Annotated[int, typer.Option("--seed", help="Of the first draw.")] = 0
-    steps: shared.Steps = None
-    assignments: shared.Assignments = None
-    test: Annotated[
-        str | None,
-        typer.Option(
-            "--test",
-            metavar="DIR",
-            rich_help_panel="Your own images",
-            help="What is scored; by default the images that were not drawn.",
-        ),
-    ] = None
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--source",
-            metavar="DIR",
-            rich_help_panel="Your own images",
-            help="What RUN was trained on, if that was your own.",
-        ),
-    ] = None
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            rich_help_panel=shared.RUN_FOLDER,
-            help="Where the adapted run is kept. [RUN-TARGET-METHOD-SHOTS]",
-        ),
-    ] = None
-    resume: shared.Resume = False
-    data: shared.Data = None
-    device: shared.Device = None
-    threads: shared.Threads = None
-    json: shared.Json = False
+    run: str = shared.run_folder()
+    target: str = shared.option(
+        "--target T",
+        "A benchmark's target, or your own images: NAME=DIR, one sub-folder per class.",
+        complete=_target_names,
+        default=shared.REQUIRED,
+    )
+    shots: int = shared.option(
+        "--shots", "Images to draw per class; for segmentation, in all.", default=shared.REQUIRED
+    )
+    method: str = shared.option(
+        "--method -m", "fine-tune, or from scratch: fada, ccsa.", complete=_adaptation_names, default="fine-tune"
+    )
+    seeds: int = shared.option("--seeds", "How many draws, each adapted by itself.", default=1)
+    seed: int = shared.option("--seed", "Of the first draw.", default=0)
+    steps: int | None = shared.steps()
+    assignments: list[str] | None = shared.assignments()
+    test: str | None = shared.option(
+        "--test DIR", "What is scored; by default the images that were not drawn.", group=shared.OWN_IMAGES
+    )
+    source: str | None = shared.option(
+        "--source DIR", "What RUN was trained on, if that was your own.", group=shared.OWN_IMAGES
+    )
+    out: str | None = shared.option(
+        "--out DIR", "Where the adapted run is kept. [RUN-TARGET-METHOD-SHOTS]", group=shared.RUN_FOLDER
+    )
+    resume: bool = shared.resume()
+    data: str | None = shared.data()
+    device: str | None = shared.device()
+    threads: int | None = shared.threads()
+    json: bool = shared.json()
 
 
 def adapt(options: Options) -> None:
@@ -92,10 +64,9 @@ def adapt(options: Options) -> None:
 
     Scores target and source before and after. Images to score are never drawn.
     """
-    import shlex
-    from pathlib import Path
-
     from onedomain.benchmarks.adapting import earlier_settings, find_adaptation_target, find_source
+    from onedomain.cli import tables
+    from onedomain.data.progress import say
     from onedomain.errors import Interrupted
     from onedomain.methods.adapt import adaptation_class
     from onedomain.settings import given_settings
@@ -110,7 +81,7 @@ def adapt(options: Options) -> None:
     if options.resume:  # what is not said again is as it was
         given = {**earlier_settings(library.draw_folder(out, options.seed, options.seeds), options.method), **given}
     method = adaptation_class(options.method)(**given)
-    known = find_source(run, options.source, options.data, needed=method.from_scratch)
+    known, missing = find_source(run, options.source, options.data, needed=method.from_scratch)
     try:
         adapted = library.adapt(
             run,
@@ -118,14 +89,12 @@ def adapt(options: Options) -> None:
             options.shots,
             method=method,
             test=target.test,
-            source=known.source,
-            held_out=known.held_out,
-            calibration=known.calibration,
             benchmark=target.benchmark,
             seed=options.seed,
             seeds=options.seeds,
             out=out,
             resume=options.resume,
+            **known,
         )
     except Interrupted as stopped:
         again = ["onedomain", "adapt", options.run]
@@ -133,20 +102,11 @@ def adapt(options: Options) -> None:
         again += ["--out", out, "--resume"]
         again += shared.as_typed(options, "test", "source", "data", "device", "threads")
         raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}") from None
-    _show(run, adapted, known.missing, options.json)
-    several = options.seeds > 1
-    say(f"The adapted {'runs are' if several else 'run is'} in {out}{'/draw-…' if several else ''}")
-
-
-def _show(run: Run, adapted: Adapted, missing: Sequence[str], as_json: bool) -> None:
-    import json
-
-    from onedomain.cli import tables
-
-    if as_json:
-        told = {"parent_method": run.manifest.method, **adapted.summary(), "missing": list(missing)}
-        print(json.dumps(told, indent=2))
+    if options.json:
+        print(json.dumps({"parent_method": run.manifest.method, **adapted.summary(), "missing": missing}, indent=2))
     else:
         tables.show_adapted(run, adapted)
     for note in [*adapted.notes, *(f"not at hand: {reason}" for reason in missing)]:
         say(note)
+    several = options.seeds > 1
+    say(f"The adapted {'runs are' if several else 'run is'} in {out}{'/draw-…' if several else ''}")

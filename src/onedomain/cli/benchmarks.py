@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from onedomain.cli import options as shared
@@ -11,13 +12,11 @@ GROUP = shared.AVAILABLE
 
 @dataclass(frozen=True)
 class Options:
-    json: shared.Json = False
+    json: bool = shared.json()
 
 
 def benchmarks(options: Options) -> None:
     """List the benchmarks."""
-    import json
-
     from onedomain.benchmarks import BENCHMARKS
     from onedomain.cli import tables
 

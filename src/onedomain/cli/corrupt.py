@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from onedomain.cli import options as shared
 
@@ -20,19 +19,17 @@ def _corruption_names() -> list[str]:
 
 @dataclass(frozen=True)
 class Options:
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Your images; sub-folders and names are kept.")]
-    kind: Annotated[
-        str, typer.Option("--kind", autocompletion=_corruption_names, help="A corruption, such as fog; or all.")
-    ]
-    out: Annotated[
-        str, typer.Option("--out", metavar="DIR", help="Where the corrupted images go: a new or empty folder.")
-    ]
-    severity: Annotated[str, typer.Option("--severity", help="1 (mild) to 5 (severe), or all.")] = "3"
-    seed: Annotated[int, typer.Option("--seed", help="Decides everything random.")] = 0
-    constants: Annotated[
-        str | None, typer.Option("--constants", help="cifar10-c or imagenet-c; by each image's size by default.")
-    ] = None
-    data: shared.Data = None
+    folder: str = shared.argument("FOLDER", "Your images; sub-folders and names are kept.")
+    kind: str = shared.option(
+        "--kind", "A corruption, such as fog; or all.", complete=_corruption_names, default=shared.REQUIRED
+    )
+    out: str = shared.option(
+        "--out DIR", "Where the corrupted images go: a new or empty folder.", default=shared.REQUIRED
+    )
+    severity: str = shared.option("--severity", "1 (mild) to 5 (severe), or all.", default="3")
+    seed: int = shared.option("--seed", "Decides everything random.", default=0)
+    constants: str | None = shared.option("--constants", "cifar10-c or imagenet-c; by each image's size by default.")
+    data: str | None = shared.data()
 
 
 def corrupt(options: Options) -> None:
@@ -40,9 +37,6 @@ def corrupt(options: Options) -> None:
 
     Stopped, the same command goes on. Frost needs its overlays in the folder frost of --data.
     """
-    import sys
-    from pathlib import Path
-
     from onedomain.data import data_folder
     from onedomain.data.corruptions import SETS, check_kind
     from onedomain.data.corruptions.folder import corrupt_folder, parse_severities

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import typer
 
@@ -24,8 +23,8 @@ def _data_names() -> list[str]:
 
 @dataclass(frozen=True)
 class ListOptions:
-    data: shared.Data = None
-    json: shared.Json = False
+    data: str | None = shared.data()
+    json: bool = shared.json()
 
 
 def data_list(options: ListOptions) -> None:
@@ -40,12 +39,9 @@ def data_list(options: ListOptions) -> None:
 
 @dataclass(frozen=True)
 class CheckOptions:
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", autocompletion=_data_names, help="All by default."),
-    ] = None
-    data: shared.Data = None
-    json: shared.Json = False
+    names: list[str] | None = shared.argument("NAME", "All by default.", complete=_data_names, default=None)
+    data: str | None = shared.data()
+    json: bool = shared.json()
 
 
 def data_check(options: CheckOptions) -> None:
@@ -65,8 +61,8 @@ def data_check(options: CheckOptions) -> None:
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=_data_names, help="See `onedomain data list`.")]
-    data: shared.Data = None
+    name: str = shared.argument("NAME", "See `onedomain data list`.", complete=_data_names)
+    data: str | None = shared.data()
 
 
 def data_prepare(options: PrepareOptions) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from onedomain.cli import options as shared
 
@@ -15,15 +13,13 @@ METHODS = ("erm", "sdg", "uncertain-sdg")
 
 @dataclass(frozen=True)
 class Options:
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for the demo's runs.")] = "runs/demo"
-    steps: shared.Steps = None
-    threads: shared.Threads = None
+    out: str = shared.option("--out DIR", "Folder for the demo's runs.", default="runs/demo")
+    steps: int | None = shared.steps()
+    threads: int | None = shared.threads()
 
 
 def demo(options: Options) -> None:
     """Train on the embedded digits and score on four unseen domains: a few minutes, nothing to download."""
-    from pathlib import Path
-
     from onedomain.benchmarks import find_benchmark
     from onedomain.benchmarks.request import DEMO_BENCHMARK, TrainingRequest
     from onedomain.benchmarks.scoring import score_on

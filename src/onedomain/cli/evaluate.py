@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from onedomain.cli import options as shared
 
@@ -19,16 +18,13 @@ GROUP = shared.USE
 
 @dataclass(frozen=True)
 class Options:
-    run: shared.RunFolder
-    benchmark: shared.BenchmarkName = None
-    on: Annotated[
-        list[str] | None,
-        typer.Option("--on", metavar="NAME=DIR", help="Score your own image folder; may be repeated."),
-    ] = None
-    data: shared.Data = None
-    device: shared.Device = None
-    threads: shared.Threads = None
-    json: shared.Json = False
+    run: str = shared.run_folder()
+    benchmark: str | None = shared.benchmark()
+    on: list[str] | None = shared.option("--on NAME=DIR", "Score your own image folder; may be repeated.")
+    data: str | None = shared.data()
+    device: str | None = shared.device()
+    threads: int | None = shared.threads()
+    json: bool = shared.json()
 
 
 def evaluate(options: Options) -> None:
@@ -58,8 +54,6 @@ def evaluate(options: Options) -> None:
 
 def show_and_keep(run: Run, evaluation: Evaluation, benchmark: Benchmark | None, as_json: bool) -> None:
     """Show the scores, then keep them: a folder that cannot be written to does not hide them."""
-    import json
-
     from onedomain.cli import corruption_tables, tables
     from onedomain.data.progress import say
 

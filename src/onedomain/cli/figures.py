@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from onedomain.cli import options as shared
 
@@ -14,10 +12,10 @@ GROUP = shared.RESULTS
 
 @dataclass(frozen=True)
 class Options:
-    runs: shared.RunFolders
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for the figures.")]
-    benchmark: shared.BenchmarkName = None
-    json: shared.Json = False
+    runs: list[str] = shared.run_folders()
+    out: str = shared.option("--out DIR", "Folder for the figures.", default=shared.REQUIRED)
+    benchmark: str | None = shared.benchmark()
+    json: bool = shared.json()
 
 
 def figures(options: Options) -> None:
@@ -25,8 +23,6 @@ def figures(options: Options) -> None:
 
     --benchmark says on whose domains; by default the first that all runs were scored on.
     """
-    import json
-
     from onedomain.data.progress import say, work_in_parts
     from onedomain.reporting.figures import figures_for, save
     from onedomain.runs.records import common_benchmark, read_runs

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from onedomain.cli import options as shared
 
@@ -30,20 +29,15 @@ def _all_names() -> list[str]:
 
 @dataclass(frozen=True)
 class Options:
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", autocompletion=_all_names, help="Show this one, with its settings."),
-    ] = None
-    adaptations: Annotated[
-        bool, typer.Option("--adaptations", help="List the methods of `adapt` instead of those of `train`.")
-    ] = False
-    json: shared.Json = False
+    name: str | None = shared.argument("NAME", "Show this one, with its settings.", complete=_all_names, default=None)
+    adaptations: bool = shared.option(
+        "--adaptations", "List the methods of `adapt` instead of those of `train`.", default=False
+    )
+    json: bool = shared.json()
 
 
 def methods(options: Options) -> None:
     """List the methods, or show one with its settings."""
-    import json
-
     from onedomain.errors import unknown
     from onedomain.methods import method_class, method_names
     from onedomain.methods.adapt import adaptation_class, adaptation_names

@@ -1,13 +1,15 @@
 """How a command is declared: a dataclass of its options, and a function that takes it; and how help shows it.
 
-A field's annotation says how typer reads it. The options that several commands share are at the end.
+Each field of the dataclass says by `option` or `argument` how typer reads it. The options that several commands share
+are at the end.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, field, fields
+from functools import partial
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -18,29 +20,49 @@ from onedomain.errors import UserError
 # The headings of commands, in the order in which the help shows them, and of the options that several commands have.
 GROUPS = TRAIN, USE, RESULTS, AVAILABLE = "Train", "Use a trained run", "Tables, figures and reports", "What there is"
 DATA_AND_DEVICE = "Data and device"
+OWN_IMAGES = "Your own images"
 RUN_FOLDER = "Run folder"
 OUTPUT = "Output"
+REQUIRED = MISSING
+Names = Callable[[], list[str]]
+
+
+def option(
+    declaration: str, help: str, *, default: Any = None, group: str | None = None, complete: Names | None = None
+) -> Any:
+    """A field that is an option: its names and what stands for its value, as in `--out -o DIR`."""
+    *names, last = declaration.split()
+    names, metavar = ([*names, last], None) if last.startswith("-") else (names, last)
+    info = typer.Option(*names, metavar=metavar, help=help, rich_help_panel=group, autocompletion=complete)
+    return field(default=default, metadata={"typer": info})
+
+
+def argument(metavar: str, help: str, *, default: Any = REQUIRED, complete: Names | None = None) -> Any:
+    """A field that is an argument, given by its place."""
+    return field(
+        default=default, metadata={"typer": typer.Argument(metavar=metavar, help=help, autocompletion=complete)}
+    )
 
 
 def command(function: Callable[[Any], None]) -> Callable[..., None]:
     """`function` as typer takes it: each field of the dataclass that it takes is a parameter."""
     [kind] = [hint for name, hint in get_type_hints(function).items() if name != "return"]
-    hints = get_type_hints(kind, include_extras=True)
+    hints = get_type_hints(kind)
 
     def run(**values: Any) -> None:
         function(kind(**values))
 
     parameters = [
         inspect.Parameter(
-            field.name,
+            each.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
+            default=inspect.Parameter.empty if each.default is REQUIRED else each.default,
+            annotation=Annotated[hints[each.name], each.metadata["typer"]],
         )
-        for field in fields(kind)
+        for each in fields(kind)
     ]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {field.name: hints[field.name] for field in fields(kind)}
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__doc__ = function.__doc__
     return run
 
@@ -99,33 +121,13 @@ def as_typed(options: Any, *names: str) -> list[str]:
     return [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
 
 
-BenchmarkName = Annotated[
-    str | None, typer.Option("--benchmark", "-b", autocompletion=benchmark_names, help="See `onedomain benchmarks`.")
-]
-RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as `train` makes it.")]
-RunFolders = Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders, as `train` makes them.")]
-Steps = Annotated[int | None, typer.Option("--steps", help="Training steps; each method has its own default.")]
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Change a setting (see `onedomain methods NAME`); may be repeated."
-    ),
-]
-Resume = Annotated[bool, typer.Option("--resume", rich_help_panel=RUN_FOLDER, help="Resume the run in --out.")]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        "--data", metavar="DIR", rich_help_panel=DATA_AND_DEVICE, help="Where the data sets are. [ONEDOMAIN_DATA]"
-    ),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(
-        "--device", rich_help_panel=DATA_AND_DEVICE, help="cpu, cuda or mps; by default the fastest that is there."
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option("--threads", rich_help_panel=DATA_AND_DEVICE, help="CPU threads; by default one per core."),
-]
-Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print one JSON document and nothing else.")]
+run_folder = partial(argument, "RUN", "A run folder, as `train` makes it.")
+run_folders = partial(argument, "RUN…", "Run folders, as `train` makes them.")
+benchmark = partial(option, "--benchmark -b", "See `onedomain benchmarks`.", complete=benchmark_names)
+steps = partial(option, "--steps", "Training steps; each method has its own default.")
+assignments = partial(option, "--set NAME=VALUE", "Change a setting (see `onedomain methods NAME`); may be repeated.")
+resume = partial(option, "--resume", "Resume the run in --out.", default=False, group=RUN_FOLDER)
+data = partial(option, "--data DIR", "Where the data sets are. [ONEDOMAIN_DATA]", group=DATA_AND_DEVICE)
+device = partial(option, "--device", "cpu, cuda or mps; by default the fastest that is there.", group=DATA_AND_DEVICE)
+threads = partial(option, "--threads", "CPU threads; by default one per core.", group=DATA_AND_DEVICE)
+json = partial(option, "--json", "Print one JSON document and nothing else.", default=False, group=OUTPUT)

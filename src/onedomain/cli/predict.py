@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onedomain.cli import options as shared
 
@@ -17,14 +18,11 @@ GROUP = shared.USE
 
 @dataclass(frozen=True)
 class Options:
-    run: shared.RunFolder
-    images: Annotated[list[str], typer.Argument(metavar="IMAGE…", help="Image files.")]
-    out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="DIR", help="Where masks and uncertainty maps go. [RUN/predictions]"),
-    ] = None
-    device: shared.Device = None
-    json: shared.Json = False
+    run: str = shared.run_folder()
+    images: list[str] = shared.argument("IMAGE…", "Image files.")
+    out: str | None = shared.option("--out DIR", "Where masks and uncertainty maps go. [RUN/predictions]")
+    device: str | None = shared.device()
+    json: bool = shared.json()
 
 
 def predict(options: Options) -> None:
@@ -48,9 +46,6 @@ def predict(options: Options) -> None:
 
 
 def _predict_labels(run: Run, options: Options) -> None:
-    import json
-    from pathlib import Path
-
     import numpy as np
 
     from onedomain.cli import tables
@@ -67,10 +62,6 @@ def _predict_labels(run: Run, options: Options) -> None:
 
 
 def _predict_masks(run: Run, options: Options) -> None:
-    import json
-    import math
-    from pathlib import Path
-
     from onedomain.cli import tables
     from onedomain.evaluation import masks
     from onedomain.training.mask_files import predict_to_files

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from onedomain.cli import options as shared
 
@@ -14,8 +12,8 @@ GROUP = shared.RESULTS
 
 @dataclass(frozen=True)
 class Options:
-    runs: shared.RunFolders
-    out: Annotated[str, typer.Option("--out", metavar="FILE", help="The page to write.")] = "report.html"
+    runs: list[str] = shared.run_folders()
+    out: str = shared.option("--out FILE", "The page to write.", default="report.html")
 
 
 def report(options: Options) -> None:
@@ -23,8 +21,6 @@ def report(options: Options) -> None:
 
     Files among the runs are passed over, so that runs/* may hold an older report.
     """
-    from pathlib import Path
-
     from onedomain.data.progress import say
     from onedomain.errors import UserError
     from onedomain.reporting.page.page import write_report

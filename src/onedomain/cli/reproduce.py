@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from onedomain.cli import options as shared
 from onedomain.data.progress import say
 from onedomain.errors import OnedomainError, UserError
 
 if TYPE_CHECKING:
-    from onedomain.reporting.reproduce.request import Request
+    from onedomain.reporting.reproduce.grid import Request
     from onedomain.reporting.reproduce.result import Result
 
 GROUP = shared.RESULTS
@@ -29,44 +28,25 @@ def _table_names() -> list[str]:
 
 @dataclass(frozen=True)
 class Options:
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            autocompletion=_table_names,
-            help="digits, efficiency, ablation, curves, segmentation, few-shot, cifar-severity or cifar-corruptions.",
-        ),
-    ]
-    scale: Annotated[
-        str,
-        typer.Option("--scale", metavar="quick|full", help="A reduced protocol, or the whole one (many hours)."),
-    ] = "quick"
-    seeds: Annotated[int, typer.Option("--seeds", help="How many: 3 are the seeds 0, 1 and 2.")] = 3
-    out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="DIR", help="Folder for runs and table. [runs/reproduce/NAME-SCALE]"),
-    ] = None
-    records: Annotated[
-        list[str] | None,
-        typer.Option("--from", metavar="FILE", help="Make the table from records alone, no run; repeatable."),
-    ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the runs and how long they take, run none.")] = False
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", rich_help_panel=RUNS, help="How many at a time; by default one per core."),
-    ] = None
-    use: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--use",
-            metavar="DIR",
-            rich_help_panel=RUNS,
-            help="Take finished ones with the same settings from here; repeatable.",
-        ),
-    ] = None
-    data: shared.Data = None
-    device: shared.Device = None
-    json: shared.Json = False
+    name: str = shared.argument(
+        "NAME",
+        "digits, efficiency, ablation, curves, segmentation, few-shot, cifar-severity or cifar-corruptions.",
+        complete=_table_names,
+    )
+    scale: str = shared.option(
+        "--scale quick|full", "A reduced protocol, or the whole one (many hours).", default="quick"
+    )
+    seeds: int = shared.option("--seeds", "How many: 3 are the seeds 0, 1 and 2.", default=3)
+    out: str | None = shared.option("--out DIR", "Folder for runs and table. [runs/reproduce/NAME-SCALE]")
+    records: list[str] | None = shared.option("--from FILE", "Make the table from records alone, no run; repeatable.")
+    dry_run: bool = shared.option("--dry-run", "Show the runs and how long they take, run none.", default=False)
+    jobs: int | None = shared.option("--jobs -j", "How many at a time; by default one per core.", group=RUNS)
+    use: list[str] | None = shared.option(
+        "--use DIR", "Take finished ones with the same settings from here; repeatable.", group=RUNS
+    )
+    data: str | None = shared.data()
+    device: str | None = shared.device()
+    json: bool = shared.json()
 
 
 def reproduce(options: Options) -> None:
@@ -79,7 +59,7 @@ def reproduce(options: Options) -> None:
     table, scale = find_table(options.name), find_scale(options.scale)
     if options.records and (options.dry_run or options.use):
         raise UserError("--from", f"given together with {'--dry-run' if options.dry_run else '--use'}", "one of them")
-    from onedomain.reporting.reproduce.request import Request
+    from onedomain.reporting.reproduce.grid import Request
 
     request = Request(
         table,
@@ -101,8 +81,6 @@ def reproduce(options: Options) -> None:
 
 def show_what_would_be_done(request: Request, as_json: bool) -> None:
     """The plan and how long it takes; nothing is written."""
-    import json
-
     from onedomain.cli.reproduce_show import plan_as_json, show_plan
     from onedomain.reporting.reproduce.estimate import estimate
     from onedomain.reporting.reproduce.grid import load_data
@@ -175,8 +153,6 @@ def from_records(request: Request, files: Sequence[str], as_json: bool) -> None:
 
 
 def _print(result: Result, as_json: bool) -> None:
-    import json
-
     from onedomain.cli.reproduce_show import show_result
     from onedomain.reporting.reproduce import formats
 

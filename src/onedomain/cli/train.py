@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from onedomain.cli import options as shared
 
 GROUP = shared.TRAIN
-OWN_IMAGES = "Your own images"
 
 
 def _method_names() -> list[str]:
@@ -27,65 +26,33 @@ def _network_names() -> list[str]:
 
 @dataclass(frozen=True)
 class Options:
-    benchmark: shared.BenchmarkName = None
-    method: Annotated[
-        str | None, typer.Option("--method", "-m", autocompletion=_method_names, help="See `onedomain methods`. [erm]")
-    ] = None
-    seed: Annotated[int | None, typer.Option("--seed", help="Decides everything random. [0]")] = None
-    steps: shared.Steps = None
-    assignments: shared.Assignments = None
-    network: Annotated[
-        str | None,
-        typer.Option("--network", autocompletion=_network_names, help="Another network than the benchmark's."),
-    ] = None
-    weights: Annotated[
-        str | None,
-        typer.Option("--weights", metavar="FILE", help="Weights to start from: .safetensors, or .pth of tensors only."),
-    ] = None
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--source",
-            metavar="DIR",
-            rich_help_panel=OWN_IMAGES,
-            help="Train on these instead: one sub-folder per class.",
-        ),
-    ] = None
-    size: Annotated[
-        str | None,
-        typer.Option("--size", metavar="HxW", rich_help_panel=OWN_IMAGES, help="Bring them to this size."),
-    ] = None
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            rich_help_panel=shared.RUN_FOLDER,
-            help="Where the run is kept. [runs/BENCHMARK-METHOD-SEED]",
-        ),
-    ] = None
-    resume: shared.Resume = False
-    track: Annotated[
-        str | None,
-        typer.Option(
-            "--track",
-            metavar="WITH",
-            rich_help_panel=shared.RUN_FOLDER,
-            help="tensorboard: log scalars and images into the run folder.",
-        ),
-    ] = None
-    data: shared.Data = None
-    device: shared.Device = None
-    threads: shared.Threads = None
-    score: Annotated[
-        bool,
-        typer.Option(
-            "--evaluate/--no-evaluate",
-            rich_help_panel=shared.OUTPUT,
-            help="Score on the benchmark's domains afterwards.",
-        ),
-    ] = True
-    json: shared.Json = False
+    benchmark: str | None = shared.benchmark()
+    method: str | None = shared.option("--method -m", "See `onedomain methods`. [erm]", complete=_method_names)
+    seed: int | None = shared.option("--seed", "Decides everything random. [0]")
+    steps: int | None = shared.steps()
+    assignments: list[str] | None = shared.assignments()
+    network: str | None = shared.option("--network", "Another network than the benchmark's.", complete=_network_names)
+    weights: str | None = shared.option(
+        "--weights FILE", "Weights to start from: .safetensors, or .pth of tensors only."
+    )
+    source: str | None = shared.option(
+        "--source DIR", "Train on these instead: one sub-folder per class.", group=shared.OWN_IMAGES
+    )
+    size: str | None = shared.option("--size HxW", "Bring them to this size.", group=shared.OWN_IMAGES)
+    out: str | None = shared.option(
+        "--out DIR", "Where the run is kept. [runs/BENCHMARK-METHOD-SEED]", group=shared.RUN_FOLDER
+    )
+    resume: bool = shared.resume()
+    track: str | None = shared.option(
+        "--track WITH", "tensorboard: log scalars and images into the run folder.", group=shared.RUN_FOLDER
+    )
+    data: str | None = shared.data()
+    device: str | None = shared.device()
+    threads: int | None = shared.threads()
+    score: bool = shared.option(
+        "--evaluate/--no-evaluate", "Score on the benchmark's domains afterwards.", group=shared.OUTPUT, default=True
+    )
+    json: bool = shared.json()
 
 
 def train(options: Options) -> None:
@@ -93,10 +60,6 @@ def train(options: Options) -> None:
 
     Without options: ERM on digits-lite. Killed or stopped, it goes on with --resume and ends with the same weights.
     """
-    import json
-    import shlex
-    from pathlib import Path
-
     from onedomain.benchmarks.request import TrainingRequest
     from onedomain.benchmarks.scoring import score_on
     from onedomain.cli.evaluate import show_and_keep

@@ -19,7 +19,7 @@ from onedomain.errors import Interrupted, OnedomainError, UserError
 from onedomain.reporting.reproduce import tables
 from onedomain.reporting.reproduce.columns import Average, Score
 from onedomain.reporting.reproduce.declare import Scale, Table
-from onedomain.reporting.reproduce.request import Request
+from onedomain.reporting.reproduce.grid import Request
 from onedomain.reporting.reproduce.rows import Row
 from tests.conftest import ROOT
 from tests.reporting.reproduce.toy import BENCHMARK

@@ -13,7 +13,7 @@ from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.errors import UserError
 from onedomain.reporting.reproduce.columns import RelativeError
 from onedomain.reporting.reproduce.formats import as_markdown, blocks
-from onedomain.reporting.reproduce.request import Request
+from onedomain.reporting.reproduce.grid import Request
 from onedomain.reporting.reproduce.result import Failure, tabulate
 from onedomain.reporting.reproduce.rows import Row
 from onedomain.reporting.reproduce.tables import SCALES, TABLES

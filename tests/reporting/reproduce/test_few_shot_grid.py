@@ -17,7 +17,7 @@ from onedomain.cli.reproduce import from_records, run_and_show, show_what_would_
 from onedomain.errors import Interrupted, OnedomainError
 from onedomain.reporting.reproduce.columns import Average, Score
 from onedomain.reporting.reproduce.declare import Table
-from onedomain.reporting.reproduce.request import Request
+from onedomain.reporting.reproduce.grid import Request
 from onedomain.reporting.reproduce.rows import Adapting, Row
 from onedomain.reporting.reproduce.tables import SCALES
 from tests.conftest import ROOT
