@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from onedomain.cli.reproduce_command import Request, from_records
+from onedomain.cli.reproduce import from_records
 from onedomain.cli.reproduce_show import show_result
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.errors import UserError
 from onedomain.reporting.reproduce.columns import RelativeError
 from onedomain.reporting.reproduce.formats import as_markdown, blocks
+from onedomain.reporting.reproduce.grid import Request
 from onedomain.reporting.reproduce.result import Failure, tabulate
 from onedomain.reporting.reproduce.rows import Row
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
@@ -177,10 +178,10 @@ def test_records_of_the_lite_benchmark_make_the_quick_table_and_no_other(tmp_pat
     file = tmp_path / "records.jsonl"
     rows = [*run(ERM, accuracies(0.5)), *run(SDG, accuracies(0.6))]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    from_records(Request(TABLES["cifar-severity"], QUICK), [str(file)], json=True)
+    from_records(Request(TABLES["cifar-severity"], QUICK), [str(file)], as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert (document["benchmarks"], document["scale"], document["reduced"]) == (["cifar10-c-lite"], "quick", True)
     assert document["rows"][0]["cells"]["severity-5"]["mean"] == pytest.approx(50)
     assert document["command"].startswith("onedomain reproduce cifar-severity --scale quick --from")
     with pytest.raises(UserError, match="no run of the table cifar-severity at the scale full"):
-        from_records(Request(TABLES["cifar-severity"], SCALES["full"]), [str(file)], json=True)
+        from_records(Request(TABLES["cifar-severity"], SCALES["full"]), [str(file)], as_json=True)
