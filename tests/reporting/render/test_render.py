@@ -75,7 +75,7 @@ def test_the_terminal_sets_means_apart_and_indents_the_paper(capsys):
     assert "8 ≈ ± 1.0 paper 7.00" in lines[mean]
 
 
-@pytest.mark.parametrize("width", [26, 40, 60])
+@pytest.mark.parametrize("width", [30, 40, 60])
 def test_the_terminal_folds_names_and_headings_and_never_a_number(capsys, width):
     rows = [Row("a-very-long-name-" * 5, [Cell("43.10 ± 4.24", 43.1)])]
     out = printed(capsys, Table("", "method", numbers("a heading of several words"), rows), width=width)

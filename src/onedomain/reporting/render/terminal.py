@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 from onedomain.reporting.table import DIFFERENCE, GROUP_MEAN, MEAN, PAPER, PLAIN, SECTION, Table, one_line
@@ -20,7 +19,6 @@ STYLES = {
     DIFFERENCE: "dim",
 }
 INDENTED = (PAPER, DIFFERENCE)
-SHORT = 8  # no heading is folded to less
 PIPE_WIDTH = 140  # of a pipe or a file, which have room: else they would get 80 columns
 
 
@@ -31,15 +29,12 @@ def show(*tables: Table, width: int = PIPE_WIDTH) -> None:
 
     console = Console(width=None if sys.stdout.isatty() else width, highlight=False)
     for table in tables:
-        shown = _table(table)
-        if console.measure(shown).minimum > console.width:
-            shown = _table(table, fold_headings=True)
-        console.print(shown, crop=False)  # a number that has no room at all is not cut either
+        console.print(_table(table), crop=False)  # a number without any room is not cut either
         for note in table.notes:
             console.print(Text(one_line(note)), soft_wrap=True)
 
 
-def _table(table: Table, fold_headings: bool = False) -> RichTable:
+def _table(table: Table) -> RichTable:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -47,17 +42,16 @@ def _table(table: Table, fold_headings: bool = False) -> RichTable:
     # Texts, not strings: names are shown as they are, without markup and emoji.
     title = Text(one_line(table.title)) if table.title else None
     shown = RichTable(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    lines = [(row, list(map(one_line, table.texts(row)))) for row in table.rows]
-    shown.add_column(Text(one_line(table.corner)), overflow="fold")
-    for place, column in enumerate(table.columns, start=1):
-        heading = one_line(column.heading)
-        longest = max((len(texts[place]) for _, texts in lines), default=0)
-        if column.number:
-            heading = fill(heading, max(longest, SHORT)) if fold_headings else heading
-            shown.add_column(Text(heading), justify="right", no_wrap=True, overflow="fold", min_width=longest)
+    lines = [list(map(one_line, table.texts(row))) for row in table.rows]
+    numbers = [False, *(column.number for column in table.columns)]
+    for place, heading in enumerate(map(one_line, table.headings)):
+        longest = max((len(texts[place]) for texts in lines), default=0)
+        if numbers[place]:  # a heading that is longer may take two lines
+            whole = len(heading) <= longest
+            shown.add_column(Text(heading), justify="right", overflow="fold", no_wrap=whole, min_width=longest)
         else:
             shown.add_column(Text(heading), overflow="fold")
-    for row, texts in lines:
+    for row, texts in zip(table.rows, lines, strict=True):
         if row.apart:
             shown.add_section()
         first = f"  {texts[0]}" if row.kind in INDENTED else texts[0]
