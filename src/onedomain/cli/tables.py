@@ -50,8 +50,7 @@ UNCERTAINTY = {
 
 def show_evaluation(run: Run, evaluation: Evaluation) -> None:
     dense = run.manifest.source.dense
-    tables = [_scores(run, evaluation), *(_classes(run, evaluation) if dense else ()), _uncertainty(evaluation)]
-    show(*tables)
+    show(_scores(run, evaluation), *(_classes(run, evaluation) if dense else ()), _uncertainty(evaluation))
 
 
 def _scores(run: Run, evaluation: Evaluation) -> Table:
@@ -62,13 +61,14 @@ def _scores(run: Run, evaluation: Evaluation) -> Table:
     rows = []
     for name, scores in evaluation.scores.items():
         remark = scores.note if name in evaluation.unseen else _seen_as(run, name, scores.note)
-        first = _accuracy(scores)
-        rows.append(Row(name, [count(scores.count), *first, number(scores.nll), percent(scores.ece), text(remark)]))
+        rows.append(
+            Row(name, [count(scores.count), *_accuracy(scores), number(scores.nll), percent(scores.ece), text(remark)])
+        )
     if evaluation.unseen:
         mean = {metric: evaluation.average(metric) for metric in METRICS}
-        first = [percent(mean["miou"]), Cell("")] if dense else []
-        first += [percent(mean["accuracy"])] if dense else [percent(mean["accuracy"]), Cell("")]
-        cells = [Cell(""), *first, number(mean["nll"]), percent(mean["ece"]), Cell("")]
+        right, none = percent(mean["accuracy"]), Cell("")
+        first = [percent(mean["miou"]), none, right] if dense else [right, none]
+        cells = [none, *first, number(mean["nll"]), percent(mean["ece"]), none]
         rows.append(Row("average unseen", cells, MEAN, apart=True))
     shown = ("mIoU %", "95% interval", "pixels right %") if dense else ("accuracy %", "95% interval")
     return Table(title, "domain", [*numbers("images", *shown, "NLL", "ECE %"), *words("")], rows)
