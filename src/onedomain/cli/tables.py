@@ -61,9 +61,8 @@ def _scores(run: Run, evaluation: Evaluation) -> Table:
     rows = []
     for name, scores in evaluation.scores.items():
         remark = scores.note if name in evaluation.unseen else _seen_as(run, name, scores.note)
-        rows.append(
-            Row(name, [count(scores.count), *_accuracy(scores), number(scores.nll), percent(scores.ece), text(remark)])
-        )
+        doubts = [number(scores.nll), percent(scores.ece)]
+        rows.append(Row(name, [count(scores.count), *_accuracy(scores), *doubts, text(remark)]))
     if evaluation.unseen:
         mean = {metric: evaluation.average(metric) for metric in METRICS}
         right, none = percent(mean["accuracy"]), Cell("")
