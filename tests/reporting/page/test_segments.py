@@ -72,11 +72,11 @@ def test_order_marks_and_intervals_are_of_the_miou(folders):
     assert comparison.metric is MIOU
     assert [each.title for each in comparison.contenders] == ["SDG", "ERM"]
     table = accuracy_table(comparison)
-    assert table.caption == "mIoU on unseen domains, %"
+    assert table.title == "mIoU on unseen domains, %"
     sdg, erm = (row.cells[1] for row in table.rows)
     assert (sdg.text, sdg.spread, sdg.mark) == ("40.0", "39.0–41.0", "best")
     assert (erm.text, erm.mark) == ("30.0", "")
-    assert "95% interval over images, by a bootstrap: too narrow where they are frames of one video" in table.legend
+    assert "95% interval over images, by a bootstrap: too narrow where they are frames of one video" in table.notes[0]
     assert panels(comparison)[0].text == "SDG: home 60% mIoU, 5% flagged; dusk 40% mIoU, 50% flagged."
 
 

@@ -11,8 +11,9 @@ from onedomain.cli.reproduce import from_records
 from onedomain.cli.reproduce_show import show_result
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.errors import UserError
+from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.reproduce.columns import RelativeError
-from onedomain.reporting.reproduce.formats import as_markdown, blocks
+from onedomain.reporting.reproduce.formats import tables
 from onedomain.reporting.reproduce.grid import Request
 from onedomain.reporting.reproduce.result import Failure, tabulate
 from onedomain.reporting.reproduce.rows import Row
@@ -109,7 +110,7 @@ def test_a_missing_run_of_erm_is_told_with_the_command_that_makes_it(capsys):
     assert "the run of ERM with seed 1 is missing or failed" in told
     what = "--benchmark cifar10-c-lite --method erm --network wrn-10-1"
     assert told.endswith(f"onedomain train --out runs/erm-1 --seed 1 {what}")
-    assert "| no ERM | no ERM |" in as_markdown(result)
+    assert "| no ERM | no ERM |" in as_markdown(*tables(result))
     assert not any("missing or failed" in note for note in made(run(SDG, accuracies(0.6)), table=SEVERITY).notes)
     show_result(result)
     printed = capsys.readouterr().out
@@ -162,16 +163,16 @@ def test_a_note_of_all_targets_is_told_once():
 
 def test_columns_stand_in_blocks_and_the_first_has_steps_and_seeds():
     result = made(run(ERM, accuracies(0.5)), run(SDG, accuracies(0.6)))
-    found = blocks(result)
-    assert [block.group for block in found] == ["all corruptions", *CATEGORIES]
+    found = tables(result)
+    assert [table.corner.removeprefix("method, ") for table in found] == ["all corruptions", *CATEGORIES]
     assert found[0].headings[:4] == ["method, all corruptions", "steps", "seeds", "minutes"]
     assert found[0].headings[6:8] == ["mCE", "RmCE"]
     assert found[1].headings == ["method, weather", "fog (%)", "snow (%)", "frost (%)", "mean of weather (%)"]
-    text = as_markdown(result)
+    text = as_markdown(*tables(result))
     assert text.splitlines()[0].endswith("on cifar10-c-lite; REDUCED protocol")
     assert text.count("| SDG |") == 5
     assert "| SDG | 60.00 | 60.00 | 60.00 | 60.00 |" in text
-    assert [block.group for block in blocks(made(table=SEVERITY))] == [""]
+    assert [table.corner for table in tables(made(table=SEVERITY))] == ["method"]
 
 
 def test_records_of_the_lite_benchmark_make_the_quick_table_and_no_other(tmp_path, capsys):

@@ -13,10 +13,13 @@ import pytest
 import onedomain as od
 from onedomain.benchmarks import BENCHMARKS, Benchmark, family_of
 from onedomain.errors import UserError
+from onedomain.reporting.render.data import as_csv
+from onedomain.reporting.render.latex import as_latex
+from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.reproduce.columns import Average, Score
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.estimate import estimate
-from onedomain.reporting.reproduce.formats import as_csv, as_json, as_latex, as_markdown
+from onedomain.reporting.reproduce.formats import as_json, numbers, tables
 from onedomain.reporting.reproduce.plan import Bench, adapting, configured, plan
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.rows import Adapting, Row
@@ -243,14 +246,14 @@ def test_adapted_runs_are_in_no_table_of_trained_ones():
 def test_all_formats_say_shots_draws_and_what_was_not_run():
     rows = [*made("sdg", (0.7, 0.3, 0.6), scale=QUICK), *made("sdg>fine-tune-7", (0.9, 0.5, 0.8), scale=QUICK)]
     result = tabulate(FEW_SHOT, QUICK, rows, seeds=range(3), command="x")
-    text = as_markdown(result)
+    text = as_markdown(*tables(result))
     assert "| method | shots | steps | draws | minutes | U→M (%) | M→S (%) | S→M (%) | average (%) |" in text
     assert "| I2I | all, unlabelled | – | – | – | not run | not run | not run | not run |" in text
     assert "| *paper* |  |  |  |  | *92.20* |  | *92.10* |  |" in text
     assert "| SDG | 0 | 1,000 | 1 | 1.5 | 70.00 | 30.00 | 60.00 | 53.33 |" in text
     assert "| SDG | 7 | 438 | 1 of 3 | 1.5 | 90.00 | 50.00 | 80.00 | 73.33 |" in text
-    assert r"U$\to$M" in as_latex(result)
-    assert "not run" in as_csv(result)
+    assert r"U$\to$M" in as_latex(*tables(result))
+    assert "not run" in as_csv(numbers(result))
     data = as_json(result)
     assert [row["run"] for row in data["rows"]][:6] == [False] * 5 + [True]
     assert data["rows"][5]["adaptation"] == "fada"

@@ -10,12 +10,12 @@ from importlib import resources
 from pathlib import Path
 
 from onedomain._version import __version__
-from onedomain.data.corruptions import SEVERITIES
 from onedomain.data.files import make_folder, write_atomically
 from onedomain.errors import UserError
 from onedomain.reporting.page.picture import FRAME, SHOWN
 from onedomain.reporting.page.runs import run_details
 from onedomain.reporting.page.sections import section
+from onedomain.reporting.render.html import as_html
 from onedomain.runs.records import RunRecords, read_runs
 
 DOCTYPE = b"<!doctype html>"
@@ -51,6 +51,7 @@ def render(runs: Sequence[RunRecords]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["as_html"] = as_html
     scored = (benchmark for run in runs for benchmark in run.benchmarks if run.scores(benchmark))
     sections = [
         section(runs, benchmark, f"part-{number}") for number, benchmark in enumerate(dict.fromkeys(scored), start=1)
@@ -69,7 +70,6 @@ def render(runs: Sequence[RunRecords]) -> str:
         runs=run_details(runs),
         frame=FRAME,
         shown_panels=SHOWN,
-        severities=SEVERITIES,
     )
 
 
