@@ -23,8 +23,9 @@ from onedomain.errors import Interrupted, UserError
 from onedomain.evaluation import masks
 from onedomain.evaluation.scores import Evaluation
 from onedomain.methods import method_class
+from onedomain.runs.commandline import resume_command
 from onedomain.runs.layout import MANIFEST, WEIGHTS
-from onedomain.runs.manifest import read_manifest, resume_command
+from onedomain.runs.manifest import read_manifest
 from onedomain.settings import given_settings
 from onedomain.training.fit import fit, load
 from onedomain.training.mask_files import predict_to_files

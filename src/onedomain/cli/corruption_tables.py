@@ -14,6 +14,7 @@ from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.evaluation import corruption_error as robustness
 from onedomain.evaluation.corruption_error import Robustness
 from onedomain.evaluation.scores import Evaluation
+from onedomain.runs.baseline import command_for_erm, find_erm
 from onedomain.training.run import Run
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
@@ -41,11 +42,11 @@ def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured
     found = robustness.from_records(rows, benchmark.name)
     folder = run.folder or Path("run")
     erm = (folder, found) if run.manifest.method == "erm" else None
-    erm = erm or robustness.find_erm(rows, benchmark.name, folder.resolve().parent)
+    erm = erm or find_erm(rows, benchmark.name, folder.resolve().parent)
     if erm is None:
         trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
         usual = trained_on.settings.get("erm", {}) if trained_on else {}
-        make = robustness.command_for_erm(rows[0], usual, folder.with_name(f"{folder.name}-erm"))
+        make = command_for_erm(rows[0], usual, folder.with_name(f"{folder.name}-erm"))
         return Measured(found, {"erm": None, "make": make})
     ratios = {label: found.relative_to(erm[1], severity) for label, severity in (("worst", WORST), ("all", None))}
     return Measured(found, {"erm": str(erm[0]), **ratios})

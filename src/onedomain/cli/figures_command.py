@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json as json_format
 
+from onedomain.cli.recipes import completed
 from onedomain.data.progress import say, work_in_parts
 from onedomain.reporting.figures import figures_for, save
 from onedomain.runs.records import common_benchmark, read_runs
 
 
 def figures(folders: list[str], out: str, benchmark: str | None, json: bool) -> None:
-    runs = read_runs(folders)
+    runs = [completed(run) for run in read_runs(folders)]
     chosen = common_benchmark(runs, benchmark)
     with work_in_parts("draw") as tell:
         drawn = figures_for(runs, chosen, tell)

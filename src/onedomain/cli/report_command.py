@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from onedomain.cli.recipes import completed
 from onedomain.data.progress import say
 from onedomain.errors import UserError
 from onedomain.reporting.page.page import write_report
@@ -17,4 +18,4 @@ def report(runs: list[str], out: str) -> None:
             say(f"passed over: {run} is a file, not a run folder")
     if not folders:
         raise UserError("runs", "only files were given", "run folders, as onedomain train makes them")
-    say(f"The report is in {write_report(folders, out)}: open it in a browser.")
+    say(f"The report is in {write_report(folders, out, completed)}: open it in a browser.")

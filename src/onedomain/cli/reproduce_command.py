@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from onedomain.cli.board import board
+from onedomain.cli.recipes import completed_record
 from onedomain.cli.reproduce_show import figures_command, plan_as_json, show_plan, show_result
 from onedomain.data import data_folder
 from onedomain.data.files import make_folder, read_json_lines, to_json_lines, write_atomically
@@ -20,7 +21,7 @@ from onedomain.errors import Interrupted, OnedomainError, UserError
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.estimate import estimate
 from onedomain.reporting.reproduce.formats import as_json, write_files
-from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
+from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan, planned_steps
 from onedomain.reporting.reproduce.result import Failure, Result, tabulate
 from onedomain.reporting.sweep import Ended, Grid, Job, cores, run_jobs, sole_use
 
@@ -101,6 +102,7 @@ def reproduce(request: Request, json: bool) -> None:
             records,
             seeds=range(request.seeds),
             failures=[Failure(each.name, each.error, str(each.log)) for each in grid.failed],
+            steps=planned_steps(request.table, request.scale),
             command=shlex.join(request.what),
         )
         print_result(result, json)
@@ -175,7 +177,7 @@ def collect(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> list[di
             ]
             info = run.records.manifest.adaptation
             told = {"environment": made_with} | ({"adaptation": info.in_short()} if info else {})
-            records += [{**row, **told} for row in rows]
+            records += [completed_record({**row, **told}) for row in rows]
     return records
 
 
@@ -187,7 +189,9 @@ def from_records(request: Request, files: Sequence[str], json: bool) -> None:
             raise UserError("--from", f"{file} is not a file", f"a {RECORDS}, or the results.jsonl of a run")
         records += read_json_lines(Path(file), "metric")
     command = [*request.what[:-2], *(part for file in files for part in ("--from", file))]
-    result = tabulate(request.table, request.scale, records, command=shlex.join(command))
+    steps = planned_steps(request.table, request.scale)
+    records = [completed_record(record) for record in records]
+    result = tabulate(request.table, request.scale, records, steps=steps, command=shlex.join(command))
     if not any(row.seeds for row in result.rows):
         given = f"no run of the table {request.table.name} at the scale {request.scale.name} in {', '.join(files)}"
         raise UserError("--from", given, "records of its methods, with its settings")

@@ -16,9 +16,9 @@ from onedomain.data.progress import duration
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.estimate import Estimate
 from onedomain.reporting.reproduce.formats import blocks, lines, remarks, title
-from onedomain.reporting.reproduce.paper import setting_text
 from onedomain.reporting.reproduce.plan import PlannedRun
 from onedomain.reporting.reproduce.result import Result
+from onedomain.runs.commandline import setting_text
 
 STYLES = {"section": "bold", "ours": "", "paper": "italic dim", "difference": "dim"}
 

@@ -17,7 +17,8 @@ from rich.table import Table
 from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.data.datasets.prepare import Row
 from onedomain.data.progress import say
-from onedomain.evaluation.scores import METRICS, Evaluation
+from onedomain.evaluation.measures import METRICS
+from onedomain.evaluation.scores import Evaluation
 from onedomain.runs.manifest import AdaptationInfo
 from onedomain.training.run import Predictions, Run
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from onedomain.reporting.contenders import contenders_of
 from onedomain.reporting.figures import (
     calibration,
     curves,
@@ -21,7 +22,6 @@ from onedomain.reporting.figures import (
 )
 from onedomain.reporting.figures.ingredients import Missing, regenerated
 from onedomain.reporting.figures.style import png, remark_below, save, svg
-from onedomain.reporting.grouping import group_runs
 from onedomain.reporting.shown_metric import MIOU, shown_metric
 from onedomain.runs.records import RunRecords
 
@@ -202,7 +202,7 @@ def figures_for(
     `tell` is told the name of each figure before it is drawn, and how much is done, from 0 to 1.
     """
     figures = Figures()
-    groups = group_runs(runs)
+    groups = contenders_of(runs, benchmark)
     for place, kind in enumerate(KINDS):
         tell(kind.name, place / len(KINDS))
         if not kind.for_each:
@@ -210,10 +210,10 @@ def figures_for(
             continue
         makers = [group for group in groups if group.runs[0].augmented()]
         for group in makers[:MOST_OF_A_KIND] or groups[:1]:
-            _draw(kind, group.runs, benchmark, figures, group.label if len(makers) > 1 else "")
+            _draw(kind, group.runs, benchmark, figures, group.title if len(makers) > 1 else "")
         for group in makers[MOST_OF_A_KIND:]:
             reason = f"there are {MOST_OF_A_KIND} of its kind already; give {group.runs[0].folder} with fewer others"
-            figures.skipped.append((f"{kind.name} of {group.label}", reason))
+            figures.skipped.append((f"{kind.name} of {group.title}", reason))
     return figures
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onedomain.data.corruptions import CATEGORIES
-from onedomain.reporting.page.comparison import Column, Comparison, Domains
-from onedomain.reporting.page.contenders import Contender
-from onedomain.reporting.page.estimates import NORMAL, Estimate
+from onedomain.reporting.comparison import Column, Comparison, Domains
+from onedomain.reporting.contenders import Contender
+from onedomain.reporting.estimates import NORMAL, Estimate
 from onedomain.reporting.page.headline import seeds_of
 from onedomain.reporting.shown_metric import ACCURACY
 

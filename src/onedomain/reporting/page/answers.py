@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +12,15 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from onedomain.data.corruptions import CATEGORIES, SEVERITIES
 from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
-from onedomain.reporting.page.comparison import Column, Comparison
-from onedomain.reporting.page.contenders import Contender
+from onedomain.reporting.comparison import Column, Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.runs.layout import CALIBRATION
 from onedomain.runs.records import RunRecords
-from onedomain.training.checkpoint import load_checkpoint
 
 MOST_CARDS = 12  # images shown of a domain
 OF_EACH_KIND = 3  # right and wrong answers of every method that are looked for among the kept images
@@ -73,8 +74,9 @@ def flags(run: RunRecords, outcome: Outcome) -> BoolArray | None:
     if outcome.domain_score is None or not path.exists():
         return None
     try:
-        threshold = float(load_checkpoint(path)["threshold"])
-    except (KeyError, TypeError, ValueError):
+        with safe_open(path, framework="numpy") as file:
+            threshold = float(dict(json.loads(file.metadata()["structure"])["dict"])["threshold"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError):
         raise UserError(str(path), "has no threshold", "the file that onedomain train wrote") from None
     return np.asarray(outcome.domain_score > threshold)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import Contender, is_baseline
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender, is_baseline
 from onedomain.reporting.shown_metric import ACCURACY
 
 LEFT, RIGHT, TOP, BOTTOM = 36, 350, 7, 118  # of the square from 0 to 100%, in the panel's own units

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from onedomain.evaluation.masks import palette
 from onedomain.evaluation.outcome import Outcome
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.reporting.page.answers import answers_of, as_data_address
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import Contender
 from onedomain.reporting.segmented import Segmented, segmented
 
 OF_A_DOMAIN = 2  # images

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import Contender
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.runs.manifest import Environment
 
 
