@@ -38,8 +38,8 @@ def trained_alike(row: Any, own: Row) -> bool:
     """Whether a record, of which all in a folder have the same run, is of an ERM run trained as ours."""
     if not isinstance(row, dict) or row.get("method") != BASELINE:
         return False
-    compared = ("benchmark", "seed", "source", *SHARED)
-    return not first_difference(identify(row), identify(own), among=lambda name: name in compared)
+    compared = frozenset(("benchmark", "seed", "source", *SHARED))
+    return not first_difference(identify(row), identify(own), among=compared.__contains__)
 
 
 def _same_data(rows: Sequence[Row], own: Sequence[Row]) -> bool:
