@@ -1,4 +1,4 @@
-"""Runs of one benchmark side by side: a row a method, with several seeds averaged, and a column a domain."""
+"""Runs of one benchmark side by side: one row per method, with several seeds averaged, and one column per domain."""
 
 from __future__ import annotations
 

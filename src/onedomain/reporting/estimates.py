@@ -19,7 +19,7 @@ class Estimate:
     scored on the same images.
     """
 
-    values: tuple[float, ...]  # one a run
+    values: tuple[float, ...]  # one per run
     of_images: float
 
     @property

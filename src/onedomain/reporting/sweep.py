@@ -1,4 +1,4 @@
-"""A grid of runs on this machine: a process each, so many at a time, watched through their progress lines."""
+"""A grid of runs on this machine: one process per run, so many at a time, watched through their progress lines."""
 
 from __future__ import annotations
 

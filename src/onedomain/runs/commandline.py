@@ -84,7 +84,7 @@ def adapted_again(info: AdaptationInfo, changed: Mapping[str, Any]) -> list[str]
 
 
 def resume_command(manifest: Manifest, folder: Path | str = "FOLDER") -> str:
-    """What to type to go on with a run that was stopped."""
+    """What to type to resume a run that was stopped."""
     info, out = manifest.adaptation, ["--resume", "--out", str(folder)]
     if info is None:
         return onedomain("train", out)

@@ -14,7 +14,7 @@ from onedomain.runs.manifest import Manifest
 
 BOOKKEEPING = ("checkpoint_every", "log_every")  # settings that change no result
 LAST, BEFORE_IT = "adaptation.", "before."  # what facts of adaptations begin with: the last, one before it …
-# Facts of what was drawn or is said of the images elsewhere: they go along with seeds, draws and fingerprints.
+# Facts that follow from seeds, draws and fingerprints: what was drawn, and what else describes the images.
 _GOES_ALONG = ("parent_weights", "images", "drawn", "missing_classes", "benchmark", "split")
 _OF_NO_MATTER = ("parent", "before", "settings", "usually")  # where the parent lay; and what is told by other facts
 

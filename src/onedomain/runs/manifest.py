@@ -30,7 +30,7 @@ class NetworkInfo(_Strict):
 
 
 class SourceInfo(_Strict):
-    """The source domain: what must be equal to go on with a run, and what its model expects of images."""
+    """The source domain: what must be equal to resume a run, and what its model expects of images."""
 
     name: str
     split: str
@@ -66,7 +66,7 @@ class AdaptationInfo(_Strict):
     benchmark: str | None  # whose target it is; None for a user's own images
     split: str
     fingerprint: str  # of the images that were drawn from
-    shots: int  # a class; of dense labels, in all
+    shots: int  # per class; for segmentation, in all
     draw: int  # the seed
     missing_classes: tuple[str, ...]  # without a drawn image
     parent: str | None  # its folder
@@ -150,7 +150,7 @@ def refuse_used_folder(folder: Path) -> None:
     if folder.is_dir() and any(not entry.name.startswith(TEMPORARY) for entry in folder.iterdir()):
         hint = "a new or empty folder"
         if (folder / MANIFEST).exists():
-            hint += ", or --resume to go on with this run"
+            hint += ", or --resume to continue this run"
         raise UserError("out", f"{folder} exists and is not empty", hint)
 
 

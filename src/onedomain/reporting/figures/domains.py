@@ -40,7 +40,7 @@ Points = dict[str, tuple[float, float]]  # domain score and accuracy or mIoU, by
 @styled
 def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A row for each domain, a marker for each method; whiskers are one deviation over seeds, or for a single seed the
-    95% interval over images. Corruptions are many: they have a row a category, and with a single seed no whiskers.
+    95% interval over images. Corruptions are many: they have one row per category and, with a single seed, no whiskers.
     """
     comparison = compare(runs, benchmark)
     groups, metric = contenders_of(runs, benchmark), comparison.metric

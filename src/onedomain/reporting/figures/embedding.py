@@ -99,7 +99,7 @@ def draw_points(axes: Axes, points: Mapping[str, FloatArray], labels: Mapping[st
 
 
 def hulls(points: Mapping[str, FloatArray], labels: Mapping[str, IntArray]) -> dict[str, list[FloatArray]]:
-    """Convex hulls of the source, and of source and augmented together: one a class if these are known and few."""
+    """Convex hulls of the source, and of source and augmented together: one per class if these are known and few."""
     learned = [kind for kind in ("source", "augmented") if kind in points]
     classes = {kind: labels[kind] for kind in learned if kind in labels}
     if len(classes) < len(learned) or any(len(np.unique(each)) > MOST_CLASSES for each in classes.values()):

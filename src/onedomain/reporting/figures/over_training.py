@@ -136,7 +136,7 @@ def carried(moment: Snapshot) -> float:
 
 
 def of_true_class(moment: Snapshot) -> FloatArray:
-    """What each mixed label leaves to the true class; where pixels have labels, the largest of its means."""
+    """What each mixed label leaves to the true class; for segmentation, the largest of its means."""
     mixed, labels = moment.arrays["mixed_labels"], moment.arrays["labels"]
     if not len(labels):
         return np.asarray(mixed.max(1))

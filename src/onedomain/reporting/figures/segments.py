@@ -1,4 +1,4 @@
-"""What was said of pixels: images beside their masks and uncertainty, and the IoU of each class."""
+"""Segmentation: images beside their masks and uncertainty, and the IoU of each class."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Warnings:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one method says of one image. `right` is None where pixels have labels, and `said` a share of them."""
+    """What one method says of one image. For segmentation `right` is None and `said` a share of pixels."""
 
     title: str
     said: str
@@ -82,7 +82,7 @@ def flags(run: RunRecords, outcome: Outcome) -> BoolArray | None:
 
 
 def warnings(contender: Contender, benchmark: str, domain: str) -> Warnings | None:
-    """Over all images of a domain and all seeds; None where a run kept no answers, or pixels have labels."""
+    """Over all images of a domain and all seeds; None where a run kept no answers, or for segmentation."""
     rights, flagged = [], []
     for run in contender.runs:
         outcome = answers_of(run, benchmark, domain)
@@ -192,7 +192,7 @@ def _answer(title: str, outcome: Outcome, image: int, flagged: bool | None) -> A
 def choose(rights: Sequence[Any], most: int = MOST_CARDS, of_each: int = OF_EACH_KIND) -> list[int]:
     """The first images, in order, that show each method right and wrong `of_each` times, as far as there are such.
 
-    `rights` holds, of each method, 1 for the images it has right and 0 for the others; where pixels have labels,
+    `rights` holds, of each method, 1 for the images it has right and 0 for the others; for segmentation,
     shares, of which one half and more counts as right, and NaN for images without a pixel that counts.
 
     >>> choose([[1, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 1]], of_each=1)

@@ -1,4 +1,4 @@
-"""Accuracy or mIoU against the share of images flagged as out of domain: where things are drawn, a panel a method."""
+"""Accuracy or mIoU against the share of images flagged as out of domain: one panel per method."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Panel:
 
 
 def panels(comparison: Comparison) -> list[Panel]:
-    """One a method, as they are in sight; a method whose runs have no calibration has none."""
+    """One per method, in their order of display; a method whose runs have no calibration has none."""
     found = []
     word = "right" if comparison.metric is ACCURACY else comparison.metric.title
     for contender in in_sight(comparison):

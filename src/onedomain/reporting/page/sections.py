@@ -48,7 +48,7 @@ class Section:
     panels: Sequence[Panel]
     corruptions: Corruptions | None
     galleries: Sequence[dict[str, Any]] = field(repr=False)
-    segments: Segments | None = field(repr=False)  # in the place of galleries, where pixels have labels
+    segments: Segments | None = field(repr=False)  # for segmentation, instead of galleries
     several_seeds: bool
     evaluate_command: str
     figures: Sequence[Shown] = field(repr=False)

@@ -1,4 +1,4 @@
-"""Where pixels have labels: images of unseen domains beside their truth, what each method says, and its doubts."""
+"""Segmentation: images of unseen domains beside their truth, each method's prediction and its uncertainty."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Segments:
 
 
 def segments(comparison: Comparison) -> Segments | None:
-    """Of each method's first run; None if no answers on labels of pixels were kept."""
+    """Of each method's first run; None if no answers of segmentation were kept."""
     of_a_domain = OF_A_DOMAIN if len(comparison.unseen) <= FEW_DOMAINS else 1
     domains: list[SegmentedDomain] = []
     pictures: list[Segmented] = []

@@ -34,7 +34,7 @@ _DIGITS = {
     }.items()
 }
 
-# Table 3, CIFAR-10-C: mean accuracy over the corruptions, a level of severity each.
+# Table 3, CIFAR-10-C: mean accuracy over the corruptions, for each level of severity.
 _SEVERITY = {
     method: {f"severity-{level}": value for level, value in enumerate(values, start=1)}
     for method, values in {
