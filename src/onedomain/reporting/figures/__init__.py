@@ -66,11 +66,9 @@ KINDS = (
         "How often each method is right on the domain it was trained on and on those it has never seen. Whiskers show "
         "one deviation over seeds or, for a single run, the 95% interval.",
         domains.accuracy,
-        with_miou=(
-            "How well each method finds the pixels of each class (mean intersection over union), on the domain it was "
-            "trained on and on those it has never seen. Whiskers show one deviation over seeds or, for a single run, "
-            "the 95% interval of a bootstrap over images.",
-        ),
+        with_miou="How well each method finds the pixels of each class (mean intersection over union), on the domain "
+        "it was trained on and on those it has never seen. Whiskers show one deviation over seeds or, for a single "
+        "run, the 95% interval of a bootstrap over images.",
     ),
     Kind(
         "accuracy-uncertainty",
@@ -78,10 +76,8 @@ KINDS = (
         "Each point is a domain: the further right, the less it looks like the source to the model. A model that knows "
         "where it fails has its points fall from top left to bottom right, and a rank correlation near 1.",
         domains.accuracy_and_uncertainty,
-        with_miou=(
-            "Each point is a domain: the further right, the less it looks like the source to the model. A model that "
-            "knows where it fails has its points fall from top left to bottom right.",
-        ),
+        with_miou="Each point is a domain: the further right, the less it looks like the source to the model. A model "
+        "that knows where it fails has its points fall from top left to bottom right.",
     ),
     Kind(
         "masks",
