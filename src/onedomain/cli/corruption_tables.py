@@ -15,6 +15,7 @@ from onedomain.evaluation.corruption_error import Robustness
 from onedomain.evaluation.scores import Evaluation
 from onedomain.reporting.render.terminal import show
 from onedomain.reporting.table import GROUP_MEAN, MEAN, Cell, Row, Table, number, numbers, percent
+from onedomain.runs.baseline import command_for_erm, find_erm
 from onedomain.training.run import Run
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
@@ -42,11 +43,11 @@ def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured
     found = robustness.from_records(rows, benchmark.name)
     folder = run.folder or Path("run")
     erm = (folder, found) if run.manifest.method == "erm" else None
-    erm = erm or robustness.find_erm(rows, benchmark.name, folder.resolve().parent)
+    erm = erm or find_erm(rows, benchmark.name, folder.resolve().parent)
     if erm is None:
         trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
         usual = trained_on.settings_of("erm") if trained_on else {}
-        make = robustness.command_for_erm(rows[0], usual, folder.with_name(f"{folder.name}-erm"))
+        make = command_for_erm(rows[0], usual, folder.with_name(f"{folder.name}-erm"))
         return Measured(found, {"erm": None, "make": make})
     ratios = {label: found.relative_to(erm[1], severity) for label, severity in (("worst", WORST), ("all", None))}
     return Measured(found, {"erm": str(erm[0]), **ratios})

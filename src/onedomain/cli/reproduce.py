@@ -96,10 +96,12 @@ def show_what_would_be_done(request: Request, as_json: bool) -> None:
 
 def run_and_show(request: Request, as_json: bool) -> None:
     """Run what is not there yet, then print and keep the table of all that is."""
+    from onedomain.benchmarks.protocol.recipes import completed_record
     from onedomain.cli.board import board
     from onedomain.cli.reproduce_show import figures_command
     from onedomain.data.files import to_json_lines, write_atomically
     from onedomain.reporting.reproduce.grid import collect, load_data, run_grid
+    from onedomain.reporting.reproduce.plan import planned_steps
     from onedomain.reporting.reproduce.result import Failure, tabulate
     from onedomain.reporting.sweep import sole_use
 
@@ -110,13 +112,15 @@ def run_and_show(request: Request, as_json: bool) -> None:
         runs = request.plan(benches)
         failed = [each.name for each in grid.failed]
         partly = [run.name for run in runs if run.state == "to score" and run.name not in failed]
-        records = collect([run for run in runs if run.state == "done" or run.name in partly], benches)
+        scored = [run for run in runs if run.state == "done" or run.name in partly]
+        records = [completed_record(row) for row in collect(scored, benches)]
         result = tabulate(
             request.table,
             request.scale,
             records,
             seeds=range(request.seeds),
             failures=[Failure(each.name, each.error, str(each.log)) for each in grid.failed],
+            steps=planned_steps(request.table, request.scale),
             command=request.as_typed(),
         )
         _print(result, as_json)
@@ -134,15 +138,18 @@ def run_and_show(request: Request, as_json: bool) -> None:
 
 def from_records(request: Request, files: Sequence[str], as_json: bool) -> None:
     """The table made again from records alone, kept if a folder is given."""
+    from onedomain.benchmarks.protocol.recipes import completed_record
     from onedomain.data.files import make_folder, read_json_lines
+    from onedomain.reporting.reproduce.plan import planned_steps
     from onedomain.reporting.reproduce.result import tabulate
 
     records = []
     for file in files:
         if not Path(file).is_file():
             raise UserError("--from", f"{file} is not a file", f"a {RECORDS}, or the results.jsonl of a run")
-        records += read_json_lines(Path(file), "metric")
-    result = tabulate(request.table, request.scale, records, command=request.as_typed(files))
+        records += [completed_record(row) for row in read_json_lines(Path(file), "metric")]
+    steps = planned_steps(request.table, request.scale)
+    result = tabulate(request.table, request.scale, records, steps=steps, command=request.as_typed(files))
     if not any(row.seeds for row in result.rows):
         given = f"no run of the table {request.table.name} at the scale {request.scale.name} in {', '.join(files)}"
         raise UserError("--from", given, "records of its methods, with its settings")

@@ -13,9 +13,9 @@ from onedomain.reporting.render.terminal import show
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.estimate import Estimate
 from onedomain.reporting.reproduce.formats import tables
-from onedomain.reporting.reproduce.paper import setting_text
 from onedomain.reporting.reproduce.plan import PlannedRun
 from onedomain.reporting.reproduce.result import Result
+from onedomain.runs.commandline import setting_text
 
 WIDTH = 160  # where the output is not a terminal: the tables of the paper are wide
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.data.datasets.prepare import Row as DataRow
 from onedomain.data.progress import say
-from onedomain.evaluation.scores import METRICS, Evaluation, Scores
+from onedomain.evaluation.measures import METRICS
+from onedomain.evaluation.scores import Evaluation, Scores
 from onedomain.reporting.render.terminal import show
 from onedomain.reporting.table import (
     GAP,

@@ -22,11 +22,11 @@ from onedomain.methods.base import Method, Setup
 from onedomain.networks import NamedNetwork, build_network, own_network
 from onedomain.networks.pretrained import file_digest, load_pretrained
 from onedomain.networks.weights import load_weights
+from onedomain.runs.commandline import resume_command
 from onedomain.runs.layout import AUXILIARY, CALIBRATION, CHECKPOINT, METRICS, WEIGHTS
 from onedomain.runs.manifest import (
     Manifest,
     read_manifest,
-    resume_command,
 )
 from onedomain.training.begin import begin_or_resume, blank, calibrated, checked_seed, pick_device, set_aside
 from onedomain.training.checkpoint import load_checkpoint

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from onedomain.errors import UserError
+from onedomain.reporting.comparison import compare
 from onedomain.reporting.page.answers import as_data_address, choose, galleries, mean_warnings, warnings
-from onedomain.reporting.page.comparison import compare
 from onedomain.reporting.page.doubts import DOUBTS, uncertainty_by_domain, uncertainty_table
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import read_runs

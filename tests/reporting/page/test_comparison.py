@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from onedomain.errors import UserError
-from onedomain.reporting.grouping import method_title
+from onedomain.reporting.comparison import compare, refuse_old_records
+from onedomain.reporting.contenders import is_baseline
+from onedomain.reporting.names import method_title
 from onedomain.reporting.page.accuracy import accuracy_table
-from onedomain.reporting.page.comparison import compare
-from onedomain.reporting.page.contenders import is_baseline
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.sections import remarks
 from tests.reporting.page.made import adapted, made_rows, made_run
@@ -217,7 +217,7 @@ def test_the_paper_says_nothing_of_another_network():
 def test_records_of_an_earlier_form_say_how_to_renew_them():
     rows = [{key: value for key, value in row.items() if key != "training_parameters"} for row in made_rows({"a": 0.5})]
     with pytest.raises(UserError, match=r"no 'training_parameters'; .*onedomain evaluate runs/erm-0 --benchmark bench"):
-        compare([made_run({}, rows=rows)], "bench")
+        refuse_old_records(compare([made_run({}, rows=rows)], "bench"))
 
 
 def test_methods_are_spelled_as_in_the_paper():

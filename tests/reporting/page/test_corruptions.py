@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 import pytest
 
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
+from onedomain.reporting.comparison import compare
+from onedomain.reporting.estimates import Estimate, over_domains
 from onedomain.reporting.page.accuracy import accuracy_table
 from onedomain.reporting.page.answers import galleries
-from onedomain.reporting.page.comparison import compare
 from onedomain.reporting.page.corruptions import corruptions
-from onedomain.reporting.page.estimates import Estimate, average
 from onedomain.reporting.page.page import render
 from onedomain.reporting.table import PLAIN, SECTION
 from tests.reporting.page.made import adapted, made_outcome, made_rows, made_run, write_run
@@ -65,8 +65,8 @@ def test_the_main_table_has_categories_and_averages_and_not_95_columns():
 
 def test_an_average_over_changed_copies_of_the_same_images_is_no_surer_than_one_of_them():
     two = [Estimate((0.5,), 0.04), Estimate((0.7,), 0.04)]
-    assert average(two).of_images == pytest.approx(0.02)
-    assert average(two, same_images=True).of_images == pytest.approx(0.04)
+    assert over_domains(two).of_images == pytest.approx(0.02)
+    assert over_domains(two, same_images=True).of_images == pytest.approx(0.04)
     table = accuracy_table(compare([run("erm", scores(0.5)), run("sdg", scores(0.51))], LITE))
     assert table.rows[1].cells[0].mark == "close"  # 1,000 images, not 95,000
     assert table.rows[1].cells[2].mark == "close"

@@ -13,9 +13,9 @@ from PIL import Image
 
 from onedomain.errors import UserError
 from onedomain.evaluation.masks import palette
+from onedomain.reporting.comparison import compare, refuse_old_records
 from onedomain.reporting.figures.style import COLOURS
 from onedomain.reporting.page.accuracy import accuracy_table
-from onedomain.reporting.page.comparison import compare
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.page import render
 from onedomain.reporting.page.picture import panels
@@ -104,7 +104,7 @@ def test_records_from_before_the_miou_had_an_interval_are_refused(tmp_path):
     path = folder / "results.jsonl"
     path.write_text(path.read_text().replace('"metric": "miou"', '"metric": "miou-of-old"'))
     with pytest.raises(UserError, match="the record of miou on home has no 'value'"):
-        compare(read_runs([folder]), "bench")
+        refuse_old_records(compare(read_runs([folder]), "bench"))
 
 
 def test_runs_on_images_with_one_label_still_show_accuracy():

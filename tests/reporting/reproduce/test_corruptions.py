@@ -108,8 +108,8 @@ def test_a_missing_run_of_erm_is_told_with_the_command_that_makes_it(capsys):
     assert (alone["average"].gap, cells(result, "AugMix")["mce"].gap) == ("", "")
     [told] = [note for note in result.notes if note.startswith("mCE, RmCE:")]
     assert "the run of ERM with seed 1 is missing or failed" in told
-    what = "--benchmark cifar10-c-lite --method erm --network wrn-10-1"
-    assert told.endswith(f"onedomain train --out runs/erm-1 --seed 1 {what}")
+    what = "--benchmark cifar10-c-lite --method erm --seed 1 --network wrn-10-1"
+    assert told.endswith(f"onedomain train {what} --out runs/erm-1")
     assert "| no ERM | no ERM |" in as_markdown(*tables(result))
     assert not any("missing or failed" in note for note in made(run(SDG, accuracies(0.6)), table=SEVERITY).notes)
     show_result(result)
@@ -127,8 +127,8 @@ def test_errors_are_relative_to_erm_on_the_same_benchmark():
     assert [row.cells["mce"].mean for row in result.rows] == [1, pytest.approx(0.8), None, None]
     assert [row.cells["mce"].gap for row in result.rows] == ["", "", "", "no ERM"]
     [told] = [note for note in result.notes if "missing or failed" in note]
-    what = "--seed 0 --benchmark cifar10-c --method erm --network wrn-16-4"
-    assert told.endswith(f"onedomain train --out runs/cifar10-c-erm-0 {what}")
+    what = "--benchmark cifar10-c --method erm --seed 0 --network wrn-16-4"
+    assert told.endswith(f"onedomain train {what} --out runs/cifar10-c-erm-0")
 
 
 def test_where_erm_loses_nothing_the_ratio_is_not_defined():

@@ -25,6 +25,7 @@ from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.rows import Adapting, Row
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
 from onedomain.training.adapt import adapt
+from onedomain.training.describe import set_otherwise
 from tests.conftest import TinyNet, make_tiny
 from tests.reporting.reproduce.records import records
 
@@ -97,9 +98,9 @@ def test_the_command_adapts_the_parent(benches, tmp_path):
     options = dict(pairwise(words))
     assert (options["--target"], options["--shots"], options["--method"]) == ("far", "3", "ccsa")
     assert (options["--seed"], options["--out"]) == ("1", str(tmp_path / "toy-b-erm-ccsa-3-1"))
-    assert (options["--set"], options["--data"], options["--threads"]) == ("steps=1250", "/data", "1")
+    assert (options["--steps"], options["--data"], options["--threads"]) == ("1250", "/data", "1")
     assert "--resume" in words
-    assert "--set" not in runs["toy-a-erm-fine-tune-2-0"].command(None, None)  # a rule finds the steps
+    assert "--steps" not in runs["toy-a-erm-fine-tune-2-0"].command(None, None)  # a rule finds the steps
 
 
 def test_finished_draws_are_done_here_and_elsewhere(benches, tmp_path):
@@ -125,8 +126,8 @@ def test_finished_draws_are_done_here_and_elsewhere(benches, tmp_path):
         ({"shots": 3}, "shots is 3, and here it is 2"),
         ({"number": 4}, "draw is 4, and here it is 0"),
         ({"steps": 5}, "steps is 5, and here it is 38"),
-        ({"method": "ccsa", "steps": 5}, "adaptation is 'ccsa', and here it is 'fine-tune'"),
-        ({"parent": "adapted"}, "earlier target is 'far', and here it is None"),
+        ({"method": "ccsa", "steps": 5}, "adaptation.method is 'ccsa', and here it is 'fine-tune'"),
+        ({"parent": "adapted"}, "adaptation.before.method is 'fine-tune', and here it is None"),
     ],
 )
 def test_another_adaptation_in_its_folder_is_told(benches, tmp_path, changes, message):
@@ -161,9 +162,12 @@ def told(row: Row, scale: Scale, number: int, **changes):
     """How records of the paper's tasks tell an adaptation."""
     assert row.adaptation is not None
     method, _ = adapting(row.adaptation, scale, 10 * row.adaptation.shots)
+    drawn = {"drawn": 10 * row.adaptation.shots, **changes}["drawn"]
+    usually = set_otherwise(method, type(method)().planned(drawn))
     settings = method.settings.model_dump(mode="json")
     return {
-        "method": method.name, "settings": settings, "target": "mnist", "shots": row.adaptation.shots, "draw": number,
+        "method": method.name, "settings": settings, "usually": usually, "from_scratch": method.from_scratch,
+        "target": "mnist", "shots": row.adaptation.shots, "draw": number,
         "drawn": 10 * row.adaptation.shots, "adapted_before": False, "parent": f"somewhere-{number}", **changes,
     }  # fmt: skip
 
@@ -214,7 +218,7 @@ def test_a_draw_without_all_tasks_is_in_no_average():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"shots": 5}, {"method": "fada"}, {"adapted_before": True}, {"target": "syn"}, {"drawn": 60}],
+    [{"shots": 5}, {"method": "ccsa"}, {"adapted_before": True}, {"target": "syn"}, {"drawn": 60}],
 )
 def test_other_adaptations_are_left_out(changes):
     result = tabulate(FEW_SHOT, FULL, made("sdg>fine-tune-7", (0.9, 0.5, 0.8)), command="x")
@@ -227,7 +231,7 @@ def test_a_parent_with_other_settings_is_left_out_unless_nothing_of_it_is_left()
     quick = [*made("sdg>fine-tune-7", (0.9,), scale=QUICK), *made("sdg>fada-7", (0.8,))]
     for row in quick:
         if row.get("adaptation", {}).get("method") == "fada":
-            row.update(method="fada", settings=row["adaptation"]["settings"])
+            row.update({name: row["adaptation"][name] for name in ("method", "settings", "usually")})
     result = tabulate(FEW_SHOT, FULL, quick, command="x")
     assert [row.row.key for row in result.rows if row.seeds] == ["sdg>fada-7"]
 

@@ -12,7 +12,8 @@ from onedomain.data import data_folder
 from onedomain.errors import UserError
 from onedomain.methods import method_class
 from onedomain.methods.base import Method
-from onedomain.runs.manifest import read_manifest, resume_command
+from onedomain.runs.commandline import resume_command
+from onedomain.runs.manifest import read_manifest
 from onedomain.training.fit import fit
 from onedomain.training.own_folders import source_folder
 from onedomain.training.run import Run

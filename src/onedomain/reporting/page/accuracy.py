@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onedomain.data.corruptions import CATEGORIES
-from onedomain.reporting.page.comparison import Column as Domain
-from onedomain.reporting.page.comparison import Comparison, Domains
-from onedomain.reporting.page.contenders import Contender
-from onedomain.reporting.page.estimates import NORMAL
+from onedomain.reporting.comparison import Column as Domain
+from onedomain.reporting.comparison import Comparison, Domains
+from onedomain.reporting.contenders import Contender
+from onedomain.reporting.estimates import NORMAL
 from onedomain.reporting.page.headline import seeds_of
 from onedomain.reporting.shown_metric import ACCURACY
 from onedomain.reporting.table import (

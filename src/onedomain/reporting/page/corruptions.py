@@ -12,10 +12,11 @@ from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.evaluation import corruption_error as robustness
 from onedomain.evaluation.corruption_error import Robustness
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import BASELINE, Contender
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.reporting.page.picture import in_sight
 from onedomain.reporting.table import MEAN, PLAIN, SECTION, Cell, Row, Table, number, numbers, percent
+from onedomain.runs.baseline import BASELINE, command_for_erm, trained_alike
 from onedomain.runs.records import RunRecords
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
@@ -118,7 +119,7 @@ def _erm_beside(comparison: Comparison, found: dict[str, list[Robustness]], own:
     for contender in comparison.contenders:
         if contender.method == BASELINE and not contender.adapted_to:
             for run, scored in zip(contender.runs, found[contender.title], strict=True):
-                if robustness.trained_alike(_as_row(run), _as_row(own)):
+                if trained_alike(_as_row(run), _as_row(own)):
                     return scored
     return None
 
@@ -142,7 +143,7 @@ def _without_erm(missing: Sequence[tuple[Contender, RunRecords]]) -> list[str]:
         trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
         usual = trained_on.settings_of(BASELINE) if trained_on else {}
         out = Path(run.folder).with_name(f"{BASELINE}-{run.manifest.seed}")
-        command = robustness.command_for_erm(_as_row(run), usual, out)
+        command = command_for_erm(_as_row(run), usual, out)
         needed.setdefault(command, []).append(f"{contender.title}, seed {run.manifest.seed}")
     return [
         f"mCE and RmCE of {'; '.join(runs)}: no ERM run with these settings is among the given; make it with: {command}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.reporting.page.answers import Warnings, mean_warnings, warnings
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import Contender
 from onedomain.reporting.table import BEST, Cell, Row, Table, number, numbers, percent, text, words
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS
+from onedomain.reporting.comparison import Comparison, compare, refuse_old_records
+from onedomain.reporting.contenders import trained_for
 from onedomain.reporting.page.accuracy import accuracy_table
 from onedomain.reporting.page.answers import Answer, Card, Gallery, galleries
-from onedomain.reporting.page.comparison import Comparison, compare
-from onedomain.reporting.page.contenders import trained_for
 from onedomain.reporting.page.corruptions import Corruptions, corruptions
 from onedomain.reporting.page.doubts import DOUBTS, Doubt, uncertainty_by_domain, uncertainty_table
 from onedomain.reporting.page.figures import Shown, figures
@@ -49,7 +49,7 @@ class Section:
     panels: Sequence[Panel]
     corruptions: Corruptions | None
     galleries: Sequence[dict[str, Any]] = field(repr=False)
-    segments: Segments | None = field(repr=False)  # in the place of galleries, where pixels have labels
+    segments: Segments | None = field(repr=False)  # for segmentation, instead of galleries
     several_seeds: bool
     evaluate_command: str
     figures: Sequence[Shown] = field(repr=False)
@@ -64,6 +64,7 @@ class Section:
 
 def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Section:
     comparison = compare(runs, benchmark)
+    refuse_old_records(comparison)
     said = headline(comparison)
     known = BENCHMARKS.get(benchmark)
     drawn, not_drawn = figures(runs, benchmark)

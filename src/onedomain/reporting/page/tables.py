@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import Contender
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.reporting.table import Cell, Row, Table, count, number, numbers, text, texts, words
 from onedomain.runs.manifest import Environment
 

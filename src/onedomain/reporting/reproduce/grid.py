@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from onedomain.data import data_folder
 from onedomain.data.progress import say
 from onedomain.errors import Interrupted, UserError
@@ -70,6 +68,8 @@ class Request:
 
 def load_data(request: Request) -> dict[str, Bench]:
     """Every benchmark of the table, by its name."""
+    import torch
+
     torch.set_num_threads(1)  # as the runs have it: a few steps may be measured
     data = data_folder(request.data)
     table, scale = request.table, request.scale

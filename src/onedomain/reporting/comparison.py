@@ -1,4 +1,4 @@
-"""Runs of one benchmark side by side: a row a method, with several seeds averaged, and a column a domain."""
+"""Runs of one benchmark side by side: one row per method, with several seeds averaged, and one column per domain."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import UserError
-from onedomain.reporting.grouping import adapted_to
-from onedomain.reporting.page.contenders import Contender, contenders_of, trained_for
-from onedomain.reporting.page.estimates import Estimate, average, too_close, variance_of_images
+from onedomain.reporting.average import average, fingerprint, mean, shared_domains
+from onedomain.reporting.contenders import Contender, adapted_to, contenders_of, trained_for
+from onedomain.reporting.estimates import Estimate, over_domains, too_close, variance_of_images
 from onedomain.reporting.reproduce.paper import paper_average, paper_value, variant
 from onedomain.reporting.shown_metric import ACCURACY, ShownMetric, shown_metric
 from onedomain.runs.records import RunRecords
@@ -35,17 +35,13 @@ class Column:
     same_images: bool
     adapted_to: bool  # by some of the runs: a few of its images were learned
     in_all: bool  # whether every run was scored on it
+    compared: bool  # whether it counts in the average over unseen domains
 
     @property
     def role(self) -> str:
         if self.unseen:
             return "unseen"
         return "adapted to" if self.adapted_to else "the source, held out"
-
-    @property
-    def compared(self) -> bool:
-        """Whether it counts in the average over unseen domains."""
-        return self.unseen and self.same_images and self.in_all
 
 
 @dataclass(frozen=True)
@@ -93,6 +89,11 @@ class Comparison:
         """Over the unseen domains that all have; None if there is none."""
         return self.estimate(contender, tuple(self.compared))
 
+    def averages(self, contender: Contender) -> list[float]:
+        """The same of each run, as numbers alone."""
+        each = [average(rows, self.compared, self.metric.name) for rows in contender.rows]
+        return [value for value in each if value is not None]
+
     def estimate(self, contender: Contender, domains: Domains) -> Estimate | None:
         """The shown metric on a domain, or the average over several; None if one of them was not scored."""
         if isinstance(domains, str):
@@ -103,7 +104,7 @@ class Comparison:
             return Estimate(tuple(row["value"] for row in found), of_images)
         estimates = [self.estimate(contender, part) for part in domains]
         known = [estimate for estimate in estimates if estimate is not None]
-        return average(known, self.corrupted) if known and len(known) == len(estimates) else None
+        return over_domains(known, self.corrupted) if known and len(known) == len(estimates) else None
 
     def interval(self, contender: Contender, domain: str) -> tuple[float, float] | None:
         """Of the shown metric, over images, as it was recorded; None for several runs."""
@@ -111,13 +112,11 @@ class Comparison:
         return (found[0]["low"], found[0]["high"]) if len(found) == 1 else None
 
     def _rows(self, contender: Contender, domain: str) -> list[Mapping[str, Any]]:
-        return [rows[domain][self.metric.name] for rows in contender.rows if domain in rows]
+        return [rows[domain][self.metric.name] for rows in contender.rows if self.metric.name in rows.get(domain, {})]
 
     def mean(self, contender: Contender, metric: str) -> float | None:
         """Of any metric, over the same domains; None if one of them lacks it."""
-        values = [contender.mean(domain, metric) for domain in self.compared]
-        known = [value for value in values if value is not None]
-        return fmean(known) if known and len(known) == len(values) else None
+        return mean(contender.mean(domain, metric) for domain in self.compared)
 
     def mark(self, contender: Contender, domains: Domains) -> str:
         """In its column `best`, `close` if chance may explain that it is not, or nothing.
@@ -162,47 +161,50 @@ def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
     """All runs that were scored on the benchmark."""
     chosen = [run for run in runs if run.scores(benchmark)]
     metric = shown_metric(chosen, benchmark)
-    for run in chosen:
-        for needed in dict.fromkeys((ACCURACY.name, metric.name)):
-            refuse_old_records(run, benchmark, needed)
     comparison = Comparison(benchmark, _columns(chosen, benchmark), tuple(contenders_of(chosen, benchmark)), metric)
 
     def rank(contender: Contender) -> tuple[bool, float]:
-        estimate = comparison.average(contender)
-        return contender in comparison.rivals, -1.0 if estimate is None else estimate.mean
+        averages = comparison.averages(contender)
+        return contender in comparison.rivals, fmean(averages) if averages else -1.0
 
     return replace(comparison, contenders=tuple(sorted(comparison.contenders, key=rank, reverse=True)))
 
 
-def refuse_old_records(run: RunRecords, benchmark: str, metric: str = ACCURACY.name) -> None:
-    """Records of an earlier form lack what is shown here: scoring again writes it."""
-    for domain, metrics in run.scores(benchmark).items():
-        missing = [name for name in (*OF_THE_DOMAIN, *OF_THE_RUN) if name not in metrics.get(metric, {})]
-        if missing:
-            given = f"the record of {metric} on {domain} has no {missing[0]!r}"
-            raise UserError(str(run.folder), given, f"records of this version: {run.evaluate_command(benchmark)}")
+def refuse_old_records(comparison: Comparison) -> None:
+    """Records of an earlier form lack what the page shows: scoring again writes it."""
+    needed = (*OF_THE_DOMAIN, *OF_THE_RUN)
+    for run in (run for contender in comparison.contenders for run in contender.runs):
+        for domain, metrics in run.scores(comparison.benchmark).items():
+            for metric in dict.fromkeys((ACCURACY.name, comparison.metric.name)):
+                missing = [name for name in needed if name not in metrics.get(metric, {})]
+                if missing:
+                    given = f"the record of {metric} on {domain} has no {missing[0]!r}"
+                    again = run.evaluate_command(comparison.benchmark)
+                    raise UserError(str(run.folder), given, f"records of this version: {again}")
 
 
 def _columns(runs: Sequence[RunRecords], benchmark: str) -> tuple[Column, ...]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    new: dict[str, list[bool]] = {}  # of the runs that were not adapted to it: whether it was unseen
-    for run in runs:
-        for domain, metrics in run.scores(benchmark).items():
-            found.setdefault(domain, []).append(metrics["accuracy"])
-            new.setdefault(domain, [])
-            if domain not in adapted_to(run):
-                new[domain].append(metrics["accuracy"]["unseen"])
-    return tuple(
-        Column(
-            name=domain,
-            unseen=bool(new[domain]) and all(new[domain]),
-            split=rows[0]["split"],
-            count=rows[0]["count"],
-            note=rows[0]["note"],
-            fingerprint=rows[0]["data"],
-            same_images=len({row["data"] for row in rows}) == 1,
-            adapted_to=len(new[domain]) < len(rows),
-            in_all=len(rows) == len(runs),
+    every = [run.scores(benchmark) for run in runs]
+    shared = shared_domains(every)
+    columns = []
+    for domain in dict.fromkeys(domain for scores in every for domain in scores):
+        scored = [(run, scores[domain]) for run, scores in zip(runs, every, strict=True) if domain in scores]
+        first = next(iter(scored[0][1].values()))
+        # Of the runs that were not adapted to it: whether it was unseen.
+        new = [next(iter(metrics.values()))["unseen"] for run, metrics in scored if domain not in adapted_to(run)]
+        unseen = bool(new) and all(new)
+        columns.append(
+            Column(
+                name=domain,
+                unseen=unseen,
+                split=first.get("split", ""),
+                count=first.get("count", 0),
+                note=first.get("note", ""),
+                fingerprint=first["data"],
+                same_images=len({fingerprint(metrics) for _, metrics in scored}) == 1,
+                adapted_to=len(new) < len(scored),
+                in_all=len(scored) == len(runs),
+                compared=unseen and domain in shared,
+            )
         )
-        for domain, rows in found.items()
-    )
+    return tuple(columns)

@@ -19,7 +19,7 @@ class Estimate:
     scored on the same images.
     """
 
-    values: tuple[float, ...]  # one a run
+    values: tuple[float, ...]  # one per run
     of_images: float
 
     @property
@@ -42,7 +42,7 @@ def variance_of_images(low: float, high: float) -> float:
     return ((high - low) / (2 * NORMAL)) ** 2
 
 
-def average(estimates: Sequence[Estimate], same_images: bool = False) -> Estimate:
+def over_domains(estimates: Sequence[Estimate], same_images: bool = False) -> Estimate:
     """The plain mean over domains, run by run; every one of the estimates comes from the same runs.
 
     With `same_images` the domains are one set of images, changed in different ways: a lucky choice of them is lucky in
