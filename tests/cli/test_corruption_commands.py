@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from onedomain.benchmarks import BENCHMARKS, find_benchmark
-from onedomain.data.corruptions import KINDS, SEVERITIES, processes
+from onedomain.data import processes
+from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.data.datasets import cifar_c
 
 IMAGES = 6  # of each target

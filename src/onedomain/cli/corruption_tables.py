@@ -73,7 +73,7 @@ def show_corruptions(run: Run, evaluation: Evaluation, measured: Measured) -> No
     table.add_row(label, *(_cell(found.of_categories(severity)) for severity in every), style="bold")
     console = new_console()
     console.print(table)
-    counts = sorted({scores.count for name, scores in evaluation.scores.items() if _corrupted(name)})
+    counts = sorted({scores.count for scores in evaluation.scores.values() if scores.corruption})
     of_each = " or ".join(f"{count:,}" for count in counts)
     console.print(f"Targets: {'; '.join(found.notes) or 'the official files'}. {of_each} images of each.")
     for line in _relative_lines(measured.relative):
@@ -100,18 +100,16 @@ def _ratio(value: float | None) -> str:
 def _show_uncertainty(evaluation: Evaluation, source: str) -> None:
     """Means over the corruptions at each severity, and the clean images."""
     table = new_table("severity", *_UNCERTAINTY.values(), title="Uncertainty, mean over corruptions")
-    clean = [name for name in evaluation if not _corrupted(name)]
-    groups = {f"{source} (clean)": clean} if clean else {}
-    groups |= {
-        str(severity): [f"{kind}-{severity}" for kind in KINDS if f"{kind}-{severity}" in evaluation.scores]
-        for severity in SEVERITIES
-    }
-    for label, names in groups.items():
-        if not names:
+    every = evaluation.scores.values()
+    groups = {f"{source} (clean)": [scores for scores in every if scores.corruption is None]}
+    for severity in SEVERITIES:
+        groups[str(severity)] = [each for each in every if each.corruption and each.corruption.severity == severity]
+    for label, group in groups.items():
+        if not group:
             continue
         cells = []
         for metric in _UNCERTAINTY:
-            known = [value for name in names if (value := getattr(evaluation[name], metric)) is not None]
+            known = [value for scores in group if (value := getattr(scores, metric)) is not None]
             mean = fmean(known) if known else math.nan
             shares = metric in ("ece", "flagged")
             cells.append("–" if math.isnan(mean) else percent(mean) if shares else f"{mean:.3f}")
@@ -145,7 +143,3 @@ def as_json(measured: Measured) -> dict[str, Any]:
 
 def _cell(value: float | None) -> str:
     return "–" if value is None else percent(value)
-
-
-def _corrupted(name: str) -> bool:
-    return name.rpartition("-")[0] in KINDS

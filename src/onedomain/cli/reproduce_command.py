@@ -15,6 +15,7 @@ from onedomain.cli.board import board
 from onedomain.cli.reproduce_show import figures_command, plan_as_json, show_plan, show_result
 from onedomain.data import data_folder
 from onedomain.data.files import make_folder, read_json_lines, to_json_lines, write_atomically
+from onedomain.data.processes import cores
 from onedomain.data.progress import say
 from onedomain.errors import Interrupted, OnedomainError, UserError
 from onedomain.reporting.reproduce.declare import Scale, Table
@@ -22,7 +23,7 @@ from onedomain.reporting.reproduce.estimate import estimate
 from onedomain.reporting.reproduce.formats import as_json, write_files
 from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
 from onedomain.reporting.reproduce.result import Failure, Result, tabulate
-from onedomain.reporting.sweep import Ended, Grid, Job, cores, run_jobs, sole_use
+from onedomain.reporting.sweep import Ended, Grid, Job, run_jobs, sole_use
 
 RECORDS = "records.jsonl"
 

@@ -14,10 +14,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from onedomain.data.corruptions import KINDS, SEVERITIES
+from onedomain.data.corruptions import KINDS, SEVERITIES, in_record
 from onedomain.data.datasets.prepare import Row
 from onedomain.data.progress import say
-from onedomain.evaluation.scores import METRICS, Evaluation
+from onedomain.evaluation.scores import METRICS, Evaluation, Scores
 from onedomain.runs.manifest import AdaptationInfo
 from onedomain.training.run import Predictions, Run
 
@@ -186,7 +186,8 @@ def evaluation_as_json(
         "seed": run.manifest.seed,
         "steps": run.method.settings.steps,
         "domains": {
-            name: {**asdict(scores), "unseen": name in evaluation.unseen} for name, scores in evaluation.scores.items()
+            name: _scores_as_json(scores, unseen=name in evaluation.unseen)
+            for name, scores in evaluation.scores.items()
         },
         "average": {
             metric: None if math.isnan(evaluation.average(metric)) else evaluation.average(metric)
@@ -195,6 +196,12 @@ def evaluation_as_json(
         "rank_correlation": evaluation.rank_correlation(),
         "missing": list(missing),
     }
+
+
+def _scores_as_json(scores: Scores, unseen: bool) -> dict[str, Any]:
+    row = asdict(scores)
+    del row["corruption"]
+    return {**row, **in_record(scores.corruption), "unseen": unseen}
 
 
 def _adaptation_as_json(run: Run) -> dict[str, Any] | None:

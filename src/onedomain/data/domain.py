@@ -16,6 +16,8 @@ from onedomain.errors import UserError
 if TYPE_CHECKING:
     import torch
 
+    from onedomain.data.corruptions import Corruption
+
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 LARGEST_COPY = 2**28  # bytes that a subset of images in memory may take
 
@@ -70,6 +72,7 @@ class Domain:
     classes: tuple[str, ...]
     void: int | None = None
     note: str = ""  # what a reader of a table must know of this data, such as "rendered"
+    corruption: Corruption | None = None  # that all images are under
 
     def __post_init__(self) -> None:
         where = f"domain '{self.name}' ({self.split})"

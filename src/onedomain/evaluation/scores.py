@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from onedomain.components.predictive import Predictive
+from onedomain.data.corruptions import Corruption
 from onedomain.data.domain import Batch, Domain
 from onedomain.data.memory import images_at_once
 from onedomain.errors import OnedomainError, UserError
@@ -65,6 +66,7 @@ class Scores:
     flagged: float | None = None
     note: str = ""
     fingerprint: str = ""
+    corruption: Corruption | None = None
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,7 @@ def score(
         flagged=None if scored is None or calibration is None else float((scored > calibration.threshold).mean()),
         note=domain.note,
         fingerprint=domain.fingerprint,
+        corruption=domain.corruption,
     )
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Protocol
 
 from onedomain.data.files import make_folder, os_errors_are_user_errors
+from onedomain.data.processes import stop_requests
 from onedomain.data.progress import FORM
 from onedomain.errors import UserError
-from onedomain.training.loop import stop_requests
 
 LOCK = ".lock"
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -261,8 +261,3 @@ def sole_use(folder: Path) -> Iterator[tuple[int, ...]]:
                 told = True
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         yield (file.fileno(),)
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

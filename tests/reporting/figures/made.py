@@ -14,6 +14,7 @@ from onedomain.methods import method_class
 from onedomain.runs.manifest import Environment, Manifest, NetworkInfo, SourceInfo, begin_folder
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import RunRecords, read_run
+from tests.corrupted import keys_of
 
 CLASSES = ("a", "b", "c")
 
@@ -36,6 +37,7 @@ def make_run(folder: Path, method="erm", seed=0, settings=None, accuracies=None,
     for place, (domain, accuracy) in enumerate((accuracies or {"s": 0.9, "x": 0.5}).items()):
         common = {
             "domain": domain, "unseen": place > 0, "data": domain, "benchmark": benchmark, "onedomain": od.__version__,
+            **keys_of(domain),
         }  # fmt: skip
         rows.append({**common, "metric": "accuracy", "value": accuracy, "low": accuracy - 0.1, "high": accuracy + 0.05})
         if scores:

@@ -9,6 +9,7 @@ from onedomain.benchmarks import find_benchmark
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.plan import configured
 from onedomain.reporting.reproduce.rows import Row
+from tests.corrupted import keys_of
 
 
 def records(
@@ -33,7 +34,9 @@ def records(
         **changes,
     }
     rows = [
-        {"domain": domain, "metric": metric, "value": value, "count": 100, "note": "", "data": f"of {domain}", **common}
+        {"domain": domain, "metric": metric, "value": value, "count": 100, "note": "", "data": f"of {domain}"}
+        | keys_of(domain)
+        | common
         for domain, accuracy in accuracies.items()
         for metric, value in {table.metric: accuracy, "nll": 1.0}.items()
     ]

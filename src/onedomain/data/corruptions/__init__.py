@@ -10,7 +10,7 @@ import importlib
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onedomain.data.corruptions.constants import CIFAR10_C, IMAGENET_C, Constants
 from onedomain.errors import UserError, unknown
@@ -37,6 +37,18 @@ KINDS = tuple(kind for kinds in CATEGORIES.values() for kind in kinds)
 SETS: Mapping[str, Constants] = {"cifar10-c": CIFAR10_C, "imagenet-c": IMAGENET_C}
 LARGE = 128  # shorter side from which on ImageNet-C's constants, made for 224×224, suit better than CIFAR-10-C's
 VERSION = 1  # of the bytes: raise it with any change to what a corruption makes
+
+
+class Corruption(NamedTuple):
+    """What was done to all images of a domain."""
+
+    kind: str
+    severity: int
+
+
+def in_record(corruption: Corruption | None) -> dict[str, Any]:
+    """The corruption of a domain as two keys of its records; none where there is no corruption."""
+    return {} if corruption is None else {"corruption": corruption.kind, "severity": corruption.severity}
 
 
 def check_kind(name: str, field: str = "corruption") -> str:

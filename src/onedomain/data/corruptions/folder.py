@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onedomain.data.corruptions import SEVERITIES, VERSION, corrupt, processes, set_for
+from onedomain.data import processes
+from onedomain.data.corruptions import SEVERITIES, VERSION, corrupt, set_for
 from onedomain.data.corruptions.shared import Bytes
 from onedomain.data.files import make_folder, write_atomically
 from onedomain.data.image_files import IMAGE_ENDINGS, decode_image

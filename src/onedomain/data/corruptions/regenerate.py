@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onedomain.data.corruptions import KINDS, SEVERITIES, VERSION, corrupt, processes
+from onedomain.data import processes
+from onedomain.data.corruptions import KINDS, SEVERITIES, VERSION, corrupt
 from onedomain.data.corruptions.shared import Bytes
 from onedomain.data.datasets import cifar, cifar_c
 from onedomain.data.datasets.cifar_files import SIDE

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onedomain.data.corruptions import KINDS, SEVERITIES, check_kind, check_severity
+from onedomain.data.corruptions import KINDS, SEVERITIES, Corruption, check_kind, check_severity
 from onedomain.data.datasets import cifar
 from onedomain.data.datasets.cifar import Folder
 from onedomain.data.datasets.cifar_files import CLASSES, SIDE
@@ -62,7 +62,13 @@ def target(kind: str, severity: int, data_dir: Folder, images: int | None = None
     wanted = images or cifar.COUNTS["test"]
     notes = [REGENERATED_NOTE] * found.regenerated + [f"{count:,} of {wanted:,} images"] * (count != wanted)
     return Domain(
-        f"{kind}-{severity}", "test", pixels[start : start + count], labels[:count], CLASSES, note=", ".join(notes)
+        f"{kind}-{severity}",
+        "test",
+        pixels[start : start + count],
+        labels[:count],
+        CLASSES,
+        note=", ".join(notes),
+        corruption=Corruption(kind, severity),
     )
 
 
