@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onedomain.benchmarks.cifar_settings import FULL, LAYERS_ALONE, LITE
-from onedomain.data.datasets import camvid, cifar, cifar_c, digits, synthia
+from onedomain.data.datasets import cifar, digits, synthia
+from onedomain.data.datasets.camvid import CAMVID
+from onedomain.data.datasets.catalogue import find_dataset
+from onedomain.data.datasets.cifar import CIFAR10
+from onedomain.data.datasets.cifar_c import CIFAR10_C, CIFAR10_C_LITE
+from onedomain.data.datasets.synthia import SYNTHIA
 from onedomain.data.generated import digits_lite, shifted
 from onedomain.errors import UserError, unknown
 
@@ -59,7 +64,7 @@ class Benchmark:
 
 
 def _digits(name: str, split: str = "test") -> Callable[[Path], Domain]:
-    return lambda data: digits.load(name, split, data)
+    return partial(find_dataset(name).load, split)
 
 
 def _shifted(name: str) -> Callable[[Path], Domain]:
@@ -125,20 +130,15 @@ def _for_pixels(values: int, size: int, every: int, wae_epochs: int, **common: A
 def _synthia(condition: str) -> Benchmark:
     """The paper's third: a highway in one condition to two other places in five."""
     source = f"{synthia.SOURCE}-{condition}"
-    targets = {
-        f"{location}-{other}": partial(synthia.load, location, other)
-        for location in synthia.LOCATIONS
-        for other in synthia.CONDITIONS
-        if location != synthia.SOURCE
-    }
+    targets = {name: partial(SYNTHIA.load, name) for name in SYNTHIA.parts if not name.startswith(f"{synthia.SOURCE}-")}
     return Benchmark(
         name=f"synthia-{condition}",
         summary=f"the paper's: 900 frames of a highway ({condition}) to New York and an old town in five conditions",
         source=source,
         network="fcn-32s",
-        train=partial(synthia.source, condition),
-        held_out=partial(synthia.held_out, condition),
-        calibration=partial(synthia.calibration, condition),
+        train=partial(SYNTHIA.source, condition),
+        held_out=partial(SYNTHIA.held_out, condition),
+        calibration=partial(SYNTHIA.calibration, condition),
         targets=targets,
         metric="miou",
         # V is trained as long as in the paper, which does not say how large its batches are.
@@ -240,9 +240,9 @@ BENCHMARKS = {
             source="cifar10",
             network="wrn-16-4",
             train=cifar.source,
-            held_out=cifar.held_out,
-            calibration=cifar.held_out,  # all others are trained on: its source row flags 5% by design
-            targets=cifar_c.targets(),
+            held_out=partial(CIFAR10.load, "test"),
+            calibration=partial(CIFAR10.load, "test"),  # all others are trained on: its source row flags 5% by design
+            targets={name: partial(CIFAR10_C.load, name) for name in CIFAR10_C.parts},
             settings=FULL,
             corruptions=True,
         ),
@@ -254,7 +254,7 @@ BENCHMARKS = {
             train=cifar.lite_source,
             held_out=cifar.lite_held_out,
             calibration=cifar.lite_calibration,
-            targets=cifar_c.targets(cifar.LITE_TARGET),
+            targets={name: partial(CIFAR10_C_LITE.load, name) for name in CIFAR10_C_LITE.parts},
             settings=LITE,
             corruptions=True,
         ),
@@ -264,10 +264,10 @@ BENCHMARKS = {
             summary="160 driving scenes by day to scenes at dusk: a real shift, sized for a CPU",
             source="day",
             network="fcn-small",
-            train=camvid.source,
-            held_out=camvid.held_out,
-            calibration=camvid.calibration,
-            targets={"dusk": camvid.target},
+            train=CAMVID.source,
+            held_out=partial(CAMVID.load, "day_test"),
+            calibration=CAMVID.calibration,
+            targets={"dusk": partial(CAMVID.load, "dusk_test")},
             metric="miou",
             # About half an hour of one CPU core for SDG and Uncertain SDG; all methods take as many steps.
             settings=_for_pixels(

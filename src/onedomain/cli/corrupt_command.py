@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 from onedomain.data import data_folder
-from onedomain.data.corruptions import SETS, check_kind
+from onedomain.data.corruptions import SETS, check_kind, makeable
 from onedomain.data.corruptions.folder import corrupt_folder, parse_severities
-from onedomain.data.corruptions.regenerate import makeable
 from onedomain.errors import UserError, unknown
 
 

@@ -13,7 +13,7 @@ app = typer.Typer(help="What data is there, whether it is whole, and how to get 
 
 
 def _data_names() -> list[str]:
-    from onedomain.data.datasets.prepare import CATALOGUE
+    from onedomain.data.datasets.catalogue import CATALOGUE
 
     return list(CATALOGUE)
 
@@ -29,10 +29,10 @@ def data_list(data: Data = None, json: Json = False) -> None:
     """What data sets there are, and which lie in the data folder."""
     from onedomain.cli.tables import show_data
     from onedomain.data import data_folder
-    from onedomain.data.datasets import prepare
+    from onedomain.data.datasets.catalogue import CATALOGUE
 
     folder = data_folder(data)
-    show_data(folder, prepare.list_data(folder), json)
+    show_data(folder, [dataset.list(folder) for dataset in CATALOGUE.values()], json)
 
 
 @app.command("check")
@@ -47,10 +47,11 @@ def data_check(
     """Whether the data sets are whole: counts, labels, checksums."""
     from onedomain.cli.tables import show_data
     from onedomain.data import data_folder
-    from onedomain.data.datasets import prepare
+    from onedomain.data.datasets.catalogue import CATALOGUE, find_dataset
 
     folder = data_folder(data)
-    rows = prepare.check_data(folder, names)
+    datasets = [find_dataset(name) for name in names or CATALOGUE]
+    rows = [dataset.check(folder) for dataset in datasets]
     show_data(folder, rows, json)
     broken = [row.name for row in rows if row.state == "broken"]
     if broken:
@@ -64,12 +65,12 @@ def data_prepare(
 ) -> None:
     """Fetch a data set, or take its official files from the data folder, and convert it."""
     from onedomain.data import data_folder
-    from onedomain.data.datasets import prepare
+    from onedomain.data.datasets.catalogue import find_dataset
     from onedomain.data.progress import work_in_parts
 
-    prepare.check_name(name)
+    dataset = find_dataset(name)
     with work_in_parts(f"prepare {name}") as tell:
-        done = prepare.prepare(name, data_folder(data, to_write=True), tell)
+        done = dataset.prepare(data_folder(data, to_write=True), tell)
     print(done)
 
 

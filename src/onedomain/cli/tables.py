@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onedomain.data.corruptions import KINDS, SEVERITIES, in_record
-from onedomain.data.datasets.prepare import Row
+from onedomain.data.datasets.base import Row
 from onedomain.data.progress import say
 from onedomain.evaluation.scores import METRICS, Evaluation, Scores
 from onedomain.runs.manifest import AdaptationInfo

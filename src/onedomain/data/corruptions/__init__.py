@@ -119,3 +119,13 @@ def _number(key: int | str) -> int:
     if isinstance(key, str):
         return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big")
     return int(key)
+
+
+def makeable(overlays: Path) -> tuple[Sequence[str], list[UserError]]:
+    """The corruptions that can be made, and why others cannot."""
+    from onedomain.data.corruptions.weather import missing_overlays
+
+    absent = missing_overlays(overlays)
+    if absent is None:
+        return KINDS, []
+    return [kind for kind in KINDS if kind != "frost"], [absent]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from onedomain.data import processes
 from onedomain.data.corruptions import SEVERITIES, VERSION, corrupt, set_for
 from onedomain.data.corruptions.shared import Bytes
-from onedomain.data.files import make_folder, write_atomically
+from onedomain.data.files import changed_since, make_folder, write_atomically, write_note
 from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
 from onedomain.data.progress import progress
 from onedomain.errors import UserError
@@ -99,19 +98,16 @@ def _begin(
     }
     path = out / MADE
     if path.exists():
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-            changed = [key for key in made if before.get(key) != made[key]]
-        except (ValueError, AttributeError):
-            changed, before = ["of"], {}
+        changed = changed_since(path, made)
         if changed:
-            given = f"{out} was filled with {changed[0]} {before.get(changed[0])!r}, and now it is {made[changed[0]]!r}"
+            key, before = changed
+            given = f"{out} was filled with {key} {before!r}, and now it is {made[key]!r}"
             raise UserError("--out", given, "a new or empty folder, or the same again to go on")
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError("--out", f"{out} exists and is not empty", "a new or empty folder")
     make_folder(out)
-    write_atomically(path, json.dumps(made, indent=2) + "\n")
+    write_note(path, made)
 
 
 def _corrupt_file(picture: Picture) -> str:

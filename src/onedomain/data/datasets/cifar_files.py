@@ -49,7 +49,7 @@ def from_archive(version: Version, split: str, path: Path) -> Arrays:
     return _joined([version.read(f"{path}: {name}", found[name]) for name in version.splits[split]])
 
 
-def from_folder(version: Version, split: str, *paths: Path) -> Arrays:
+def from_folder(version: Version, *paths: Path) -> Arrays:
     """One split, out of the unpacked files."""
     parts = []
     for path in paths:

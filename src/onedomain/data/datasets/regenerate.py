@@ -12,19 +12,22 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onedomain.data import processes
-from onedomain.data.corruptions import KINDS, SEVERITIES, VERSION, corrupt
-from onedomain.data.corruptions.shared import Bytes
-from onedomain.data.datasets import cifar, cifar_c
+from onedomain.data.corruptions import SEVERITIES, VERSION, corrupt, makeable
+from onedomain.data.datasets.base import Progress
+from onedomain.data.datasets.cifar import CIFAR10
+from onedomain.data.datasets.cifar_c_files import LABELS, MADE, file_name
 from onedomain.data.datasets.cifar_files import SIDE
-from onedomain.data.files import make_folder, os_errors_are_user_errors, write_atomically
+from onedomain.data.files import changed_since, make_folder, os_errors_are_user_errors, write_atomically, write_note
 from onedomain.errors import UserError
+
+if TYPE_CHECKING:
+    from onedomain.data.corruptions.shared import Bytes
 
 BLOCK = 250  # images of one task: a matter of speed alone
 SEED = 0
@@ -59,19 +62,19 @@ def regenerate(
     folder: Path,
     data_dir: Path,
     images: int | None,
-    tell: Callable[[str, float], None],
+    tell: Progress,
     workers: int | None = None,
 ) -> tuple[int, list[UserError]]:
     """Make the set of the first `images` test images (all by default) in `folder`.
 
     Returns how many test images it has, and why some corruptions could not be made.
     """
-    clean, labels = cifar.read("test", data_dir)
+    clean, labels = CIFAR10.read("test", data_dir)
     clean, labels = clean[:images], labels[:images]
     overlays = data_dir / "frost"
     kinds, left_out = makeable(overlays)
     _begin(folder, clean, labels)
-    making = [Making(folder, kind, len(clean)) for kind in kinds if not (folder / cifar_c.file_name(kind)).exists()]
+    making = [Making(folder, kind, len(clean)) for kind in kinds if not (folder / file_name(kind)).exists()]
     blocks = [
         Block(each.kind, severity, start, clean[start : start + BLOCK], overlays)
         for each in making
@@ -89,16 +92,6 @@ def regenerate(
     return len(clean), left_out
 
 
-def makeable(overlays: Path) -> tuple[Sequence[str], list[UserError]]:
-    """The corruptions that can be made, and why others cannot."""
-    from onedomain.data.corruptions.weather import missing_overlays
-
-    absent = missing_overlays(overlays)
-    if absent is None:
-        return KINDS, []
-    return [kind for kind in KINDS if kind != "frost"], [absent]
-
-
 def _begin(folder: Path, clean: Bytes, labels: np.ndarray) -> None:
     """Note what the set is made of, before anything of it is there; refuse to go on with another one."""
     made: dict[str, Any] = {
@@ -109,22 +102,18 @@ def _begin(folder: Path, clean: Bytes, labels: np.ndarray) -> None:
         "version": VERSION,
         "libraries": {name: str(importlib.import_module(name).__version__) for name in SHAPING_LIBRARIES},
     }
-    path = folder / cifar_c.MADE
+    path = folder / MADE
     if path.exists():
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-            changed = [key for key in made if before.get(key) != made[key]]
-        except (ValueError, AttributeError):
-            changed = ["what"]
+        changed = changed_since(path, made)
         if changed:
             given = f"was begun with other {changed[0].replace('_', ' ')}"
             raise UserError(str(folder), given, "remove the folder to make the set anew")
     else:
         make_folder(folder)
-        write_atomically(path, json.dumps(made, indent=2) + "\n")
+        write_note(path, made)
     file = io.BytesIO()
     np.save(file, np.tile(labels, len(SEVERITIES)).astype(np.uint8), allow_pickle=False)
-    write_atomically(folder / cifar_c.LABELS, file.getvalue())
+    write_atomically(folder / LABELS, file.getvalue())
 
 
 class Making:
@@ -132,7 +121,7 @@ class Making:
 
     def __init__(self, folder: Path, kind: str, count: int) -> None:
         self.kind, self.count = kind, count
-        self.whole = folder / cifar_c.file_name(kind)
+        self.whole = folder / file_name(kind)
         self.part = self.whole.with_suffix(".part")
         self.note = self.whole.with_suffix(".part.json")
         header = io.BytesIO()
