@@ -91,7 +91,7 @@ def test_what_is_missing_is_named_before_training(onedomain, data, tmp_path):
     (tmp_path / "cifar10" / "cifar10.npz").symlink_to(data / "cifar10" / "cifar10.npz")
     code, _, err = onedomain("train", "--benchmark", "cifar10-c", "--data", tmp_path, "--out", tmp_path / "run")
     assert code == 2
-    assert "run: onedomain data prepare cifar10-c" in err
+    assert "from the test images: onedomain data prepare cifar10-c" in err
     assert len(err.splitlines()) == 1
     assert not (tmp_path / "run").exists()
 

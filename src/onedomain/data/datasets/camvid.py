@@ -24,33 +24,21 @@ COUNTS = {"day_train": 180, "day_test": 60, "dusk_test": 100}  # <domain>_<split
 SHAPE = (180, 240)
 CALIBRATION_EVERY = 9  # of the day's training frames, one in nine is set apart: 20, none of them at either end
 
-CLASSES = (
-    "sky",
-    "building",
-    "pole",
-    "road",
-    "pavement",
-    "tree",
-    "sign",
-    "fence",
-    "car",
-    "pedestrian",
-    "cyclist",
-)
+COLOURS = {
+    "sky": (128, 128, 128),
+    "building": (128, 0, 0),
+    "pole": (192, 192, 128),
+    "road": (128, 64, 128),
+    "pavement": (0, 0, 192),
+    "tree": (128, 128, 0),
+    "sign": (192, 128, 128),
+    "fence": (64, 64, 128),
+    "car": (64, 0, 128),
+    "pedestrian": (64, 64, 0),
+    "cyclist": (0, 128, 192),
+}  # of each class, as published
+CLASSES = tuple(COLOURS)
 VOID = 11
-COLOURS = (
-    (128, 128, 128),
-    (128, 0, 0),
-    (192, 192, 128),
-    (128, 64, 128),
-    (0, 0, 192),
-    (128, 128, 0),
-    (192, 128, 128),
-    (64, 64, 128),
-    (64, 0, 128),
-    (64, 64, 0),
-    (0, 128, 192),
-)
 
 
 class CamVid(Dataset[Found]):

@@ -18,6 +18,7 @@ from onedomain.data import formats
 from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Report, note_if_fewer
 from onedomain.data.datasets.fetch import check_sum, download, save_prepared
 from onedomain.data.formats import Arrays, Images
+from onedomain.data.image_files import resized
 from onedomain.errors import UserError
 
 if TYPE_CHECKING:
@@ -149,10 +150,6 @@ class Labelled(Dataset[Files]):
 
 def to_rgb32(images: Images) -> Images:
     """Images of any size, grey or coloured, as 32×32×3: resized by Pillow, grey copied to three channels."""
-    from PIL import Image
-
     if images.shape[1:3] != (SIDE, SIDE):
-        resampling = Image.Resampling[RESAMPLING]
-        resized = (Image.fromarray(image).resize((SIDE, SIDE), resampling) for image in images)
-        images = np.stack([np.asarray(image) for image in resized])
+        images = resized(images, SIDE, RESAMPLING)
     return images if images.ndim == 4 else np.repeat(images[..., None], 3, axis=3)

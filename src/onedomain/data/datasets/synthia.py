@@ -38,40 +38,26 @@ SEED = 0  # of the sample: every method and every run trains on the same frames
 
 # As in the README of the published sequences; 13 and 14 are reserved there. Void has an output of its own, as one of
 # the 14 of the paper's network, and yet never counts.
-IDS: Mapping[int, str] = {
-    0: "void",
-    1: "sky",
-    2: "building",
-    3: "road",
-    4: "sidewalk",
-    5: "fence",
-    6: "vegetation",
-    7: "pole",
-    8: "car",
-    9: "traffic sign",
-    10: "pedestrian",
-    11: "bicycle",
-    12: "lane marking",
-    15: "traffic light",
-}
-CLASSES = tuple(IDS.values())
-VOID = CLASSES.index("void")
-COLOURS = (
-    (0, 0, 0),
-    (128, 128, 128),
-    (128, 0, 0),
-    (128, 64, 128),
-    (0, 0, 192),
-    (64, 64, 128),
-    (128, 128, 0),
-    (192, 192, 128),
-    (64, 0, 128),
-    (192, 128, 128),
-    (64, 64, 0),
-    (0, 128, 192),
-    (0, 172, 0),
-    (0, 128, 128),
+_PUBLISHED = (  # the number of each class in the files, its name and its colour
+    (0, "void", (0, 0, 0)),
+    (1, "sky", (128, 128, 128)),
+    (2, "building", (128, 0, 0)),
+    (3, "road", (128, 64, 128)),
+    (4, "sidewalk", (0, 0, 192)),
+    (5, "fence", (64, 64, 128)),
+    (6, "vegetation", (128, 128, 0)),
+    (7, "pole", (192, 192, 128)),
+    (8, "car", (64, 0, 128)),
+    (9, "traffic sign", (192, 128, 128)),
+    (10, "pedestrian", (64, 64, 0)),
+    (11, "bicycle", (0, 128, 192)),
+    (12, "lane marking", (0, 172, 0)),
+    (15, "traffic light", (0, 128, 128)),
 )
+IDS = tuple(number for number, _, _ in _PUBLISHED)
+COLOURS = {name: colour for _, name, colour in _PUBLISHED}
+CLASSES = tuple(COLOURS)
+VOID = CLASSES.index("void")
 _NO_CLASS = 255
 AT_ONCE = 64  # frames that are decoded together to check them
 

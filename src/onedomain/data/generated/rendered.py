@@ -7,7 +7,6 @@ each image was made of. The same `Generator` state gives the same bytes.
 from __future__ import annotations
 
 import functools
-import io
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from onedomain.data.generated.cache import Array, Arrays
+from onedomain.data.image_files import through_jpeg
 
 SIZE = 32  # pixels of a finished image, on each side
 LUMA = np.array([0.299, 0.587, 0.114])  # how bright an RGB colour looks
@@ -196,7 +196,7 @@ def svhn_style(count: int, photos: Array, rng: np.random.Generator) -> Arrays:
     image += rng.normal(0, 1, image.shape) * rng.uniform(2, 9, (count, 1, 1, 1))
     images = _to_bytes(image)
     quality = rng.integers(35, 80, size=count)
-    images = np.stack([_compressed(picture, int(q)) for picture, q in zip(images, quality, strict=True)])
+    images = np.stack([through_jpeg(picture, int(q)) for picture, q in zip(images, quality, strict=True)])
     return {"images": images, "labels": labels, "font": font}
 
 
@@ -254,12 +254,6 @@ def _blurred(image: Array, radius: Array) -> Array:
     filters = [ImageFilter.GaussianBlur(float(r)) for r in radius]
     pictures = zip(_to_bytes(image), filters, strict=True)
     return np.stack([np.asarray(Image.fromarray(one).filter(f)) for one, f in pictures]).astype(float)
-
-
-def _compressed(image: Array, quality: int) -> Array:
-    file = io.BytesIO()
-    Image.fromarray(image).save(file, "JPEG", quality=quality)
-    return np.asarray(Image.open(file))
 
 
 def _to_bytes(image: Array) -> Array:
