@@ -30,7 +30,7 @@ _ALLOWED = {
 
 @contextlib.contextmanager
 def os_errors_are_user_errors(path: Path) -> Iterator[None]:
-    """A disk that is full or not ours to write is told in one line that names the path."""
+    """Report a disk that is full or not writable in one line that names the path."""
     try:
         yield
     except OSError as error:

@@ -65,12 +65,12 @@ class Files:
 
     @cached_property
     def identity(self) -> bytes:
-        """Names and sizes of the files: to decode thousands of them only to tell them apart would take minutes."""
+        """Names and sizes of the files: decoding thousands of them only to compare them would take minutes."""
         return repr([(path.name, path.stat().st_size) for path in self.files]).encode()
 
 
 class _Cache:
-    """The arrays that were asked for last, as many as fit: a source that fits is decoded once, not once an epoch."""
+    """The arrays used last, as many as fit: a source that fits is decoded once, not once per epoch."""
 
     def __init__(self, most: int) -> None:
         self.most, self.held = most, 0

@@ -54,13 +54,13 @@ def results(
                     start()
                     yield task, future.result()
         except BrokenProcessPool:
-            raise OnedomainError("a process was killed, for want of memory perhaps; run it again to go on") from None
+            raise OnedomainError("a process was killed, perhaps for lack of memory; run it again to go on") from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _settle() -> None:
-    """Leave Ctrl-C to the process that started this one, use one core, and end when that process is gone."""
+    """Leave Ctrl-C to the parent process, use one core, and end when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import cv2
 

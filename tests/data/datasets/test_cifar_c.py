@@ -101,7 +101,7 @@ def test_a_missing_corruption_is_told_with_the_command(official: Path) -> None:
     [
         (np.zeros((50, 32, 32, 3), np.float32), "holds float32 of shape (50, 32, 32, 3)"),
         (np.zeros((40, 32, 32, 3), np.uint8), "uint8 of shape (40, 32, 32, 3)"),
-        (np.zeros((50, 3, 32, 32), np.uint8), "allowed: uint8 of shape (50, 32, 32, 3), 10 images a severity"),
+        (np.zeros((50, 3, 32, 32), np.uint8), "allowed: uint8 of shape (50, 32, 32, 3), 10 images per severity"),
         (np.array([{}]), "cannot be read"),
     ],
 )

@@ -83,7 +83,7 @@ def corrupt(
     """The images (N, height, width, 3), bytes, under one corruption.
 
     What an image becomes depends on its pixels, `seed`, the kind, the severity and its key alone, never on the other
-    images. Keys are numbers or texts, one an image; by default the images count from 0.
+    images. Keys are numbers or texts, one per image; by default the numbers from 0.
 
     Args:
         constants: `cifar10-c` or `imagenet-c`; by default what suits the size.
@@ -101,7 +101,7 @@ def corrupt(
     keys = range(len(images)) if keys is None else keys
     rngs = [np.random.default_rng([seed, zlib.crc32(kind.encode()), severity, _number(key)]) for key in keys]
     if len(rngs) != len(images):
-        raise UserError("keys", f"{len(rngs)} for {len(images)} images", "one an image")
+        raise UserError("keys", f"{len(rngs)} for {len(images)} images", "one per image")
     if not len(images):
         return images
     extra = {}

@@ -47,8 +47,8 @@ def corrupt_folder(
 ) -> Counter[str]:
     """Write every image of `folder`, corrupted, below `out`, under the same sub-folder and name.
 
-    With several kinds each has a sub-folder of its own, and so has each of several severities. Files that are there
-    already are passed over: killed and started again, it goes on. Returns how many images each set of constants made.
+    With several kinds each has a sub-folder of its own, and so has each of several severities. Existing files
+    are skipped, so the same call resumes after a kill. Returns how many images each set of constants made.
     """
     files = sorted(_files(folder, out))
     _begin(out, folder, kinds, severities, seed, constants)

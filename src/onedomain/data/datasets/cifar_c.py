@@ -116,7 +116,7 @@ class CIFAR10C(Dataset[Corrupted]):
             report.add("the clean test images are not there to compare with")
 
     def prepare(self, data_dir: Folder, tell: Progress) -> str:
-        """Make the corrupted images anew from the test images; official files are taken where they lie."""
+        """Make the corrupted images anew from the test images; official files are used where they are."""
         found = self.find_all(data_dir)
         if len(found) == len(PARTS):
             return f"{self.name}: already there, {self._where(Path(data_dir), found)}"

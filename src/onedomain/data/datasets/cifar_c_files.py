@@ -51,7 +51,7 @@ def read_pixels(found: Corrupted, kind: str) -> np.ndarray:
     pixels = _mapped(path)
     expected = (len(SEVERITIES) * found.images, SIDE, SIDE, 3)
     if pixels.dtype != np.uint8 or pixels.shape != expected:
-        allowed = f"uint8 of shape {expected}, {found.images:,} images a severity"
+        allowed = f"uint8 of shape {expected}, {found.images:,} images per severity"
         raise UserError(str(path), f"holds {pixels.dtype} of shape {pixels.shape}", allowed)
     return pixels
 

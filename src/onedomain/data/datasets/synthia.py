@@ -1,6 +1,6 @@
 """SYNTHIA's video sequences: a highway as the source, New York and an old European town as unseen domains.
 
-A sequence is a folder as published, such as SYNTHIA-SEQS-01-DAWN, of which the left front camera is read:
+A sequence is a folder as published, such as SYNTHIA-SEQS-01-DAWN, whose left front camera is read:
 `RGB/Stereo_Left/Omni_F` and, of the same names, `GT/LABELS/Stereo_Left/Omni_F`. Nothing here imports torch until a
 domain is loaded, so that commands can list what there is quickly.
 """
@@ -36,8 +36,8 @@ SOURCE_FRAMES = 900
 SET_APART = 40  # frames of the source, at least, that are not trained on, where there are 100 or more
 SEED = 0  # of the sample: every method and every run trains on the same frames
 
-# As in the README of the published sequences; 13 and 14 are reserved there. Void has an output of its own, as one of
-# the 14 of the paper's network, and yet never counts.
+# As in the README of the published sequences; 13 and 14 are reserved there. Void is one of the 14 outputs of the
+# paper's network, but its pixels never count.
 _PUBLISHED = (  # the number of each class in the files, its name and its colour
     (0, "void", (0, 0, 0)),
     (1, "sky", (128, 128, 128)),
@@ -77,7 +77,7 @@ class Synthia(Dataset[Found]):
         return self._of_source(condition, data_dir, "train")
 
     def held_out(self, condition: str, data_dir: Folder) -> Domain:
-        """Half of the highway's frames that are not trained on, to score the source by."""
+        """Half of the highway's frames that are not trained on, for scoring the source."""
         return self._of_source(condition, data_dir, "test")
 
     def calibration(self, condition: str, data_dir: Folder) -> Domain:
@@ -144,7 +144,7 @@ SYNTHIA = Synthia(
 
 
 def split_source(count: int, where: str = "source") -> dict[str, list[int]]:
-    """Which of so many frames are trained on, calibrated with, and scored as the source.
+    """Which of `count` frames are for training, for calibration, and for scoring the source.
 
     Neighbours in a video look alike: the scores of the source flatter.
     """

@@ -52,7 +52,7 @@ def source() -> tuple[Domain, Domain]:
 
 
 def target(name: str, split: str = "test") -> Domain:
-    """The unseen domain of this name, one of `TARGETS`; of those in `TRAINING` there is a split `train` as well."""
+    """The unseen domain of this name, one of `TARGETS`; those in `TRAINING` have a split `train`, too."""
     from onedomain.data.domain import Domain
 
     if name not in TARGETS:

@@ -45,7 +45,7 @@ class Pose(NamedTuple):
     aspect: float  # below 1: condensed
     angle: float  # radians
     shear: float
-    tilt: tuple[float, float]  # perspective: change of depth a pixel, sideways and downwards
+    tilt: tuple[float, float]  # perspective: change of depth per pixel, sideways and downwards
     shift: tuple[float, float]  # from the centre, cut off where the digit would leave the frame
     spacing: float  # between the centres of the digit and a neighbour: 16 and more has the frame cut it
 
@@ -201,7 +201,7 @@ def svhn_style(count: int, photos: Array, rng: np.random.Generator) -> Arrays:
 
 
 def _texts(count: int, rng: np.random.Generator, alone: float) -> tuple[Array, list[tuple[str, str]]]:
-    """Labels, as many of each digit, and the neighbours: none on a side with probability `alone`."""
+    """Labels, each digit equally often, and the neighbours: none on a side with probability `alone`."""
     labels = rng.permutation(np.arange(count) % 10).astype(np.int64)
     others = np.where(rng.random((count, 2)) < alone, "", rng.integers(10, size=(count, 2)).astype(str))
     return labels, [(str(before), str(after)) for before, after in others]
