@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from onedomain.cli import app
 from onedomain.errors import UserError
-from onedomain.reporting.figures import KINDS, figures_for, png, save, svg
+from onedomain.reporting.figures import figures_for, kinds, png, save, svg
 from onedomain.reporting.figures.style import COLOURS, look, percent
 from onedomain.runs.records import read_run
 from tests.reporting.figures.made import add_outcome, full_run, make_run
@@ -41,7 +41,7 @@ def test_everything_is_drawn_that_there_are_records_for(drawn):
     single = ["augmented-images-sdg", "augmented-images-sdg-domains-1"]
     # Labels of pixels have masks and classes, these domains are no corruptions, and no run was adapted.
     left_out = ["masks", "classes", "shots", "severity"]
-    expected = [kind.name for kind in KINDS if kind.name not in left_out]
+    expected = [kind.name for kind in kinds() if kind.name not in left_out]
     place = expected.index("augmented-images")
     assert names == [*expected[:place], *single, *expected[place + 1 :]]
     assert [name for name, _ in drawn.skipped] == left_out
@@ -68,7 +68,7 @@ def test_what_cannot_be_drawn_is_named_with_its_reason(tmp_path):
     figures = figures_for([read_run(tmp_path / "a")], "bench")
     assert [each.name for each in figures] == ["accuracy"]
     reasons = dict(figures.skipped)
-    assert set(reasons) == {kind.name for kind in KINDS} - {"accuracy"}
+    assert set(reasons) == {kind.name for kind in kinds()} - {"accuracy"}
     assert "score the runs again" in reasons["reliability"]
 
 
@@ -94,9 +94,9 @@ def test_files_are_whole_small_and_legible_on_a_phone(saved):
 
 def test_the_same_records_give_the_same_files(runs, drawn, saved):
     chosen = [0, 4]  # one of records alone, one by t-SNE
-    kinds = {kind.name: kind for kind in KINDS}
+    by_name = {kind.name: kind for kind in kinds()}
     for place in chosen:
-        again = kinds[drawn[place].name].draw(runs, "bench")
+        again = by_name[drawn[place].name].draw(runs, "bench")
         again.set_label(drawn[place].name)
         assert png(again) == saved[place][1].read_bytes()  # in another order than before: the layout has settled
         assert saved[place][0].read_text().endswith(svg(again))
@@ -113,18 +113,18 @@ def test_figures_of_one_page_share_no_ids(saved):
 
 
 def test_matplotlibs_own_settings_are_left_alone_and_do_not_matter(runs):
-    plain = svg(KINDS[0].draw(runs[:1], "bench"))
+    plain = svg(kinds()[0].draw(runs[:1], "bench"))
     with mpl.rc_context({"font.size": 30, "lines.linewidth": 9}):
         before = dict(mpl.rcParams)
-        assert svg(KINDS[0].draw(runs[:1], "bench")) == plain
+        assert svg(kinds()[0].draw(runs[:1], "bench")) == plain
         assert dict(mpl.rcParams) == before
 
 
 def test_pyplot_is_never_imported(runs):
     code = (
-        "import sys; from onedomain.reporting.figures import KINDS, svg, png\n"
+        "import sys; from onedomain.reporting.figures import kinds, svg, png\n"
         "from onedomain.runs.records import read_runs\n"
-        f"figure = KINDS[0].draw(read_runs([{str(runs[0].folder)!r}]), 'bench'); svg(figure), png(figure)\n"
+        f"figure = kinds()[0].draw(read_runs([{str(runs[0].folder)!r}]), 'bench'); svg(figure), png(figure)\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -149,7 +149,7 @@ def test_the_command_writes_files_and_says_what_was_left_out(tmp_path):
     said = json.loads(result.stdout)
     assert said["benchmark"] == "bench"
     assert said["figures"][0]["files"] == [str(out / "accuracy.svg"), str(out / "accuracy.png")]
-    assert {row["name"] for row in said["left_out"]} == {kind.name for kind in KINDS} - {"accuracy"}
+    assert {row["name"] for row in said["left_out"]} == {kind.name for kind in kinds()} - {"accuracy"}
     assert {path.name for path in out.iterdir()} == {"accuracy.svg", "accuracy.png"}
     plain = CliRunner().invoke(app, ["figures", str(tmp_path / "a"), "--out", str(out)])
     assert "accuracy.svg" in plain.stdout

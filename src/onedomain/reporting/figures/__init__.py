@@ -9,17 +9,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from onedomain.reporting.contenders import contenders_of
-from onedomain.reporting.figures import (
-    calibration,
-    curves,
-    domains,
-    embedding,
-    over_training,
-    pictures,
-    segments,
-    severity,
-    shots,
-)
+from onedomain.reporting.figures.declare import Kind, kinds
 from onedomain.reporting.figures.ingredients import Missing, regenerated
 from onedomain.reporting.figures.style import png, remark_below, save, svg
 from onedomain.reporting.shown_metric import ACCURACY, MIOU, shown_metric
@@ -27,20 +17,7 @@ from onedomain.runs.records import RunRecords
 
 MOST_OF_A_KIND = 4  # figures of single runs: a page with more of them is not looked at
 
-__all__ = ["KINDS", "Drawn", "Figures", "figures_for", "png", "save", "svg"]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A figure that can be drawn: of all runs together, or one `for_each` group of them."""
-
-    name: str
-    title: str
-    explanation: str  # one line for a person who does not know the paper
-    draw: Callable[[Sequence[RunRecords], str], Figure]
-    for_each: bool = False
-    of_targets: bool = True  # whether it shows domains that the runs were scored on, not the training alone
-    with_miou: str = ""  # the explanation where mIoU is shown, if it is another
+__all__ = ["Drawn", "Figures", "Kind", "figures_for", "kinds", "png", "save", "svg"]
 
 
 @dataclass(frozen=True)
@@ -59,121 +36,6 @@ class Figures(list[Drawn]):
         self.skipped: list[tuple[str, str]] = []
 
 
-KINDS = (
-    Kind(
-        "accuracy",
-        "Accuracy per domain",
-        "How often each method is right on the domain it was trained on and on those it has never seen. Whiskers show "
-        "one deviation over seeds or, for a single run, the 95% interval.",
-        domains.accuracy,
-        with_miou="How well each method finds the pixels of each class (mean intersection over union), on the domain "
-        "it was trained on and on those it has never seen. Whiskers show one deviation over seeds or, for a single "
-        "run, the 95% interval of a bootstrap over images.",
-    ),
-    Kind(
-        "accuracy-uncertainty",
-        "Accuracy against uncertainty",
-        "Each point is a domain: the further right, the less it looks like the source to the model. A model that knows "
-        "where it fails has its points fall from top left to bottom right, and a rank correlation near 1.",
-        domains.accuracy_and_uncertainty,
-        with_miou="Each point is a domain: the further right, the less it looks like the source to the model. A model "
-        "that knows where it fails has its points fall from top left to bottom right.",
-    ),
-    Kind(
-        "masks",
-        "Images, truth, predictions and uncertainty",
-        "Images of domains never seen, the true class of each pixel, what each method says, and how unsure it is "
-        "(bright). Striped and faded pixels are void: they have no class and never count.",
-        segments.masks,
-    ),
-    Kind(
-        "classes",
-        "IoU of each class",
-        "Of the pixels that are of a class or were called it, the share that is both. A class that a domain does not "
-        "have is left out there.",
-        segments.classes,
-    ),
-    Kind(
-        "shots",
-        "Accuracy against shots",
-        "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands the "
-        "run as it was trained; whiskers show one deviation over draws of these images.",
-        shots.accuracy_over_shots,
-    ),
-    Kind(
-        "reliability",
-        "Reliability",
-        "When the model says it is 80% sure, is it right 80% of the time? On the dotted line it is; below the line it "
-        "is too sure of itself.",
-        calibration.reliability,
-    ),
-    Kind(
-        "risk-coverage",
-        "Risk and coverage",
-        "If only the most certain answers are kept, how many of them are wrong? A low curve that rises late means that "
-        "the uncertainty finds the errors.",
-        calibration.risk_coverage,
-    ),
-    Kind(
-        "embedding",
-        "Domains in the embedding space",
-        "Images as the network sees them, similar ones near each other. Augmented domains that reach beyond the source "
-        "towards the unseen ones prepare the network for these.",
-        embedding.domains,
-    ),
-    Kind(
-        "augmented-images",
-        "Augmented images beside their originals",
-        "What the method turned training images into, to train on as if they came from another domain.",
-        pictures.augmented_images,
-        for_each=True,
-        of_targets=False,
-    ),
-    Kind(
-        "settings",
-        "Accuracy over K, α and β",
-        "How the average on unseen domains changes with the number of made domains and the two weights of SDG. The "
-        "dotted line marks the default.",
-        curves.settings_curves,
-    ),
-    Kind(
-        "severity",
-        "Accuracy over the severity of corruptions",
-        "How each method's accuracy falls as the images are corrupted more, over all corruptions and for the four "
-        "kinds of noise that the paper shows. Whiskers are one deviation over seeds.",
-        severity.over_severity,
-    ),
-    Kind(
-        "perturbation",
-        "Feature perturbation over training",
-        "How strong the learned noise on images and features is, and how far it carries images, over training.",
-        over_training.perturbation,
-        of_targets=False,
-    ),
-    Kind(
-        "perturbation-maps",
-        "Where the perturbation acts",
-        "Images, and over the training steps where they or their features are perturbed most (dark).",
-        over_training.perturbation_maps,
-        of_targets=False,
-    ),
-    Kind(
-        "embedding-training",
-        "The embedding over training",
-        "Training images and their perturbed twins as the network sees them, at several training steps.",
-        over_training.embedding_over_training,
-        of_targets=False,
-    ),
-    Kind(
-        "mixed-labels",
-        "Density of the mixed labels",
-        "Perturbed images get softer labels: how much of each is left to the true class.",
-        over_training.mixed_labels,
-        of_targets=False,
-    ),
-)
-
-
 def figures_for(
     runs: Sequence[RunRecords], benchmark: str, tell: Callable[[str, float], None] = lambda name, done: None
 ) -> Figures:
@@ -183,8 +45,9 @@ def figures_for(
     """
     figures = Figures()
     groups = contenders_of(runs, benchmark)
-    for place, kind in enumerate(KINDS):
-        tell(kind.name, place / len(KINDS))
+    every = kinds()
+    for place, kind in enumerate(every):
+        tell(kind.name, place / len(every))
         if not kind.for_each:
             _draw(kind, runs, benchmark, figures)
             continue

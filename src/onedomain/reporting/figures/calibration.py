@@ -15,8 +15,9 @@ from onedomain.data.domain import IntArray
 from onedomain.evaluation.measures import CALIBRATION_BINS, risk_over_coverage
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.contenders import contenders_of
+from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import domain_panels, whole_panels
-from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, styled, wrapped
+from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, wrapped
 from onedomain.runs.records import RunRecords
 
 FEWEST_IN_A_BIN = 10  # images: the accuracy of fewer says little
@@ -43,7 +44,13 @@ def reliability_bins(confidence: FloatArray, right: FloatArray) -> tuple[FloatAr
     return means[0], means[1], counts[kept].astype(np.int64)
 
 
-@styled
+@figure(
+    "reliability",
+    "Reliability",
+    "When the model says it is 80% sure, is it right 80% of the time? On the dotted line it is; below the line it "
+    "is too sure of itself.",
+    place=6,
+)
 def reliability(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Accuracy over confidence. On the diagonal a model is as sure as it is right; below it, too sure."""
 
@@ -64,7 +71,13 @@ def reliability(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     return figure
 
 
-@styled
+@figure(
+    "risk-coverage",
+    "Risk and coverage",
+    "If only the most certain answers are kept, how many of them are wrong? A low curve that rises late means that "
+    "the uncertainty finds the errors.",
+    place=7,
+)
 def risk_coverage(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """The error among the answers kept, if the most uncertain ones are left to a person."""
 

@@ -10,15 +10,22 @@ from matplotlib.figure import Figure
 
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import Contender
+from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import look, panels, percent, styled
+from onedomain.reporting.figures.style import look, panels, percent
 from onedomain.runs.records import RunRecords
 
 VARIED = {"domains": "K, domains made", "alpha": "α, weight of L_const", "beta": "β, weight of L_relax"}
 USUAL = {"domains": 3, "alpha": 1.0, "beta": 2000.0}  # the paper's, and SDG's defaults
 
 
-@styled
+@figure(
+    "settings",
+    "Accuracy over K, α and β",
+    "How the average on unseen domains changes with the number of made domains and the two weights of SDG. The "
+    "dotted line marks the default.",
+    place=10,
+)
 def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """The average over unseen domains, with one deviation over seeds; the values stand side by side, not to scale."""
     comparison = compare([run for run in runs if run.manifest.method == "sdg"], benchmark)

@@ -14,6 +14,7 @@ from onedomain.data.corruptions import CATEGORIES
 from onedomain.evaluation.corruption_error import from_records
 from onedomain.reporting.comparison import Comparison, compare
 from onedomain.reporting.contenders import Contender, contenders_of
+from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
     LONGEST_NAME,
@@ -25,7 +26,6 @@ from onedomain.reporting.figures.style import (
     panels,
     percent,
     shortened,
-    styled,
     wrapped,
 )
 from onedomain.runs.records import RunRecords
@@ -37,7 +37,16 @@ NAME_SIZE = 8.0  # points
 Points = dict[str, tuple[float, float]]  # domain score and accuracy or mIoU, by domain
 
 
-@styled
+@figure(
+    "accuracy",
+    "Accuracy per domain",
+    "How often each method is right on the domain it was trained on and on those it has never seen. Whiskers show "
+    "one deviation over seeds or, for a single run, the 95% interval.",
+    place=1,
+    with_miou="How well each method finds the pixels of each class (mean intersection over union), on the domain "
+    "it was trained on and on those it has never seen. Whiskers show one deviation over seeds or, for a single "
+    "run, the 95% interval of a bootstrap over images.",
+)
 def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A row for each domain, a marker for each method; whiskers are one deviation over seeds, or for a single seed the
     95% interval over images. Corruptions are many: they have one row per category and, with a single seed, no whiskers.
@@ -82,7 +91,15 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     return figure
 
 
-@styled
+@figure(
+    "accuracy-uncertainty",
+    "Accuracy against uncertainty",
+    "Each point is a domain: the further right, the less it looks like the source to the model. A model that knows "
+    "where it fails has its points fall from top left to bottom right, and a rank correlation near 1.",
+    place=2,
+    with_miou="Each point is a domain: the further right, the less it looks like the source to the model. A model "
+    "that knows where it fails has its points fall from top left to bottom right.",
+)
 def accuracy_and_uncertainty(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Each domain by the mean of its domain score and its accuracy, a panel for each method."""
     comparison = compare(runs, benchmark)

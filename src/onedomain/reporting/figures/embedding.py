@@ -15,6 +15,7 @@ from sklearn.manifold import TSNE
 from onedomain.data.arrays import FloatArray
 from onedomain.data.domain import IntArray
 from onedomain.reporting.contenders import Contender, adapted_to, contenders_of
+from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
     AUGMENTED,
@@ -22,7 +23,6 @@ from onedomain.reporting.figures.style import (
     UNSEEN,
     legend_above,
     panels,
-    styled,
     without_axes,
     wrapped,
 )
@@ -54,7 +54,13 @@ class Embedded:
     labels: dict[str, IntArray]
 
 
-@styled
+@figure(
+    "embedding",
+    "Domains in the embedding space",
+    "Images as the network sees them, similar ones near each other. Augmented domains that reach beyond the source "
+    "towards the unseen ones prepare the network for these.",
+    place=8,
+)
 def domains(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A panel for each method; SDG without L_relax stands beside SDG with it."""
     groups = _in_order(contenders_of(runs, benchmark))

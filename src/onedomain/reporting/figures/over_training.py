@@ -11,9 +11,10 @@ from matplotlib.ticker import MaxNLocator
 
 from onedomain.data.arrays import FloatArray
 from onedomain.reporting.contenders import Contender, contenders_of
+from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.embedding import draw_points, order_of, project
 from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, styled, without_axes
+from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, without_axes
 from onedomain.runs.records import RunRecords
 from onedomain.runs.snapshots import Snapshot
 
@@ -22,7 +23,13 @@ MAPPED = 3  # images whose |e| is shown
 MOMENTS = 4  # of an embedding over training
 
 
-@styled
+@figure(
+    "perturbation",
+    "Feature perturbation over training",
+    "How strong the learned noise on images and features is, and how far it carries images, over training.",
+    place=12,
+    of_targets=False,
+)
 def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """|e| = |h⁺ − h| over training: its mean and quartiles over images, and how far it carries z."""
     groups = _with_snapshots(runs, benchmark)
@@ -46,7 +53,13 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     return figure
 
 
-@styled
+@figure(
+    "perturbation-maps",
+    "Where the perturbation acts",
+    "Images, and over the training steps where they or their features are perturbed most (dark).",
+    place=13,
+    of_targets=False,
+)
 def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Where |e| of the first layer, or of the image itself, is large: dark is more. Rows: images; columns: moments."""
     groups = [group for group in _with_snapshots(runs, benchmark) if _maps(group)]
@@ -76,7 +89,13 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     return figure
 
 
-@styled
+@figure(
+    "embedding-training",
+    "The embedding over training",
+    "Training images and their perturbed twins as the network sees them, at several training steps.",
+    place=14,
+    of_targets=False,
+)
 def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Images of the source and their perturbed twins, by t-SNE at several moments."""
     groups = _with_snapshots(runs, benchmark)
@@ -92,7 +111,13 @@ def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figur
     return figure
 
 
-@styled
+@figure(
+    "mixed-labels",
+    "Density of the mixed labels",
+    "Perturbed images get softer labels: how much of each is left to the true class.",
+    place=15,
+    of_targets=False,
+)
 def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """The density, over mixed labels y⁺, of what they leave to the true class."""
     curves: dict[str, FloatArray] = {}

@@ -6,13 +6,21 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import WIDTH, panels, styled, without_axes
+from onedomain.reporting.figures.style import WIDTH, panels, without_axes
 from onedomain.runs.records import RunRecords
 from onedomain.runs.samples import mosaic
 
 
-@styled
+@figure(
+    "augmented-images",
+    "Augmented images beside their originals",
+    "What the method turned training images into, to train on as if they came from another domain.",
+    place=9,
+    for_each=True,
+    of_targets=False,
+)
 def augmented_images(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """For each domain that a run made, images of the source above what became of them."""
     samples = runs[0].augmented()

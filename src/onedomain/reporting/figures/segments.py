@@ -14,6 +14,7 @@ from onedomain.evaluation.masks import palette
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import Contender, contenders_of
+from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
     COLOURS,
@@ -23,7 +24,6 @@ from onedomain.reporting.figures.style import (
     legend_height,
     panels,
     percent,
-    styled,
     without_axes,
     wrapped,
 )
@@ -39,7 +39,13 @@ NO_PIXELS = "no run was scored on labels of pixels, or none kept its answers"
 UNSURE = "uncertain-sdg"  # whose uncertainty is shown, if it is there
 
 
-@styled
+@figure(
+    "masks",
+    "Images, truth, predictions and uncertainty",
+    "Images of domains never seen, the true class of each pixel, what each method says, and how unsure it is "
+    "(bright). Striped and faded pixels are void: they have no class and never count.",
+    place=3,
+)
 def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A row for each image of an unseen domain: image, truth, what each method's first run says, one's uncertainty."""
     groups = contenders_of(runs, benchmark)
@@ -115,7 +121,13 @@ def _unseen(groups: Sequence[Contender], benchmark: str) -> dict[str, list[Outco
     return found
 
 
-@styled
+@figure(
+    "classes",
+    "IoU of each class",
+    "Of the pixels that are of a class or were called it, the share that is both. A class that a domain does not "
+    "have is left out there.",
+    place=4,
+)
 def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A bar for each class and method, a panel for each domain; of several seeds the mean."""
     groups = contenders_of(runs, benchmark)

@@ -12,6 +12,7 @@ from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.evaluation.corruption_error import Robustness, from_records
 from onedomain.reporting.contenders import Contender, contenders_of
+from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
     MARKERS,
@@ -20,7 +21,6 @@ from onedomain.reporting.figures.style import (
     look,
     panels,
     percent,
-    styled,
     wrapped,
 )
 from onedomain.runs.records import RunRecords
@@ -35,7 +35,13 @@ MOST_LINES = len(MARKERS)  # that look different without colour
 FIRST = ("sdg", "erm")  # methods that are drawn in any case: what the figure is about, and what all is compared with
 
 
-@styled
+@figure(
+    "severity",
+    "Accuracy over the severity of corruptions",
+    "How each method's accuracy falls as the images are corrupted more, over all corruptions and for the four "
+    "kinds of noise that the paper shows. Whiskers are one deviation over seeds.",
+    place=11,
+)
 def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A panel for all corruptions and one for each that the paper shows; whiskers are one deviation over seeds."""
     known = BENCHMARKS.get(benchmark)

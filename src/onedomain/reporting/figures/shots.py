@@ -10,8 +10,9 @@ from statistics import fmean, stdev
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, styled, wrapped
+from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, wrapped
 from onedomain.reporting.names import adapting_title, telling
 from onedomain.reporting.shown_metric import shown_metric
 from onedomain.runs.records import RunRecords
@@ -49,7 +50,13 @@ class Line:
                 of[which] = scores[domain][metric]["value"]
 
 
-@styled
+@figure(
+    "shots",
+    "Accuracy against shots",
+    "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands the "
+    "run as it was trained; whiskers show one deviation over draws of these images.",
+    place=5,
+)
 def accuracy_over_shots(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A panel for each target, and beside it the source; whiskers are one deviation over draws."""
     metric = shown_metric(runs, benchmark)
