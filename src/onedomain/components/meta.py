@@ -64,40 +64,6 @@ def in_layout_of(parameter: Tensor, gradient: Tensor) -> Tensor:
     return gradient if same else torch.empty_like(parameter).copy_(gradient)
 
 
-def inner_step(
-    params: Mapping[str, Tensor],
-    loss: Tensor | Callable[[Parameters], Tensor],
-    *,
-    rate: float,
-    second_order: bool = True,
-) -> Parameters:
-    """Eq. 8: θ̂ = θ − η∇L(θ), as tensors that remember how they came from θ.
-
-    Args:
-        params: θ by name. One that requires no gradient, or that the loss does not use, keeps its value.
-        loss: a scalar computed from `params`, or a function of them that gives one.
-        rate: η.
-        second_order: keep the graph through ∇, so that a gradient of θ̂ sees the curvature of L. Otherwise ∇
-            counts as a constant.
-
-    Returns:
-        θ̂ by name.
-
-    >>> theta = {"w": torch.tensor(3.0, requires_grad=True)}
-    >>> inner_step(theta, lambda p: p["w"] ** 2, rate=0.1)["w"].item()
-    2.4000000953674316
-    """
-    params = dict(params)
-    value = loss(params) if callable(loss) else loss
-    moving = [name for name, parameter in params.items() if parameter.requires_grad]
-    starts = [params[name] for name in moving]
-    gradients = torch.autograd.grad(value, starts, create_graph=second_order, allow_unused=True)
-    for name, start, gradient in zip(moving, starts, gradients, strict=True):
-        if gradient is not None:
-            params[name] = start - rate * gradient
-    return params
-
-
 def meta_gradient(
     network: nn.Module,
     source_loss: Callable[[Model], Tensor],

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from onedomain.components.augmentations.flips_and_crops import flipped_and_cropped
+from onedomain.components.descent import descend, new_optimiser
 from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch, Domain
 from onedomain.methods import registry
@@ -57,7 +58,8 @@ class Method(ABC):
 
     `set_up` is called once; the loop then calls `step` with one batch of the source after the other and the number of
     the step. `step` may draw random numbers freely: the loop seeds them anew at every step, so that a resumed run
-    draws the same ones. Whatever else changes from step to step belongs into `state_dict`.
+    draws the same ones. `state` names the attributes that hold whatever else changes from step to step: networks,
+    optimisers, lists of them, numbers.
     """
 
     Settings: ClassVar[type[Settings]] = Settings
@@ -67,6 +69,7 @@ class Method(ABC):
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
     balanced: ClassVar[bool] = False  # whether every batch should hold classes in equal numbers, at least in pairs
     dense: ClassVar[bool] = True  # whether it can learn labels of pixels
+    state: ClassVar[tuple[str, ...]]  # attributes that a checkpoint keeps, in the order in which they are restored
     auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ
 
     network: NamedNetwork
@@ -119,8 +122,9 @@ class Method(ABC):
     @property
     def training_parameters(self) -> int:
         """How many parameters are trained, those beside the network included."""
-        beside = 0 if self.auxiliary is None else sum(parameter.numel() for parameter in self.auxiliary.parameters())
-        return self.network.parameter_count + beside
+        parts = [part for name in self.state for part in _as_list(getattr(self, name, None))]
+        modules = [part.module if isinstance(part, NamedNetwork) else part for part in parts]
+        return sum(each.numel() for part in modules if isinstance(part, nn.Module) for each in part.parameters())
 
     @property
     def answering(self) -> tuple[NamedNetwork, ...]:
@@ -159,24 +163,21 @@ class Method(ABC):
         """What is worth seeing, over training, of a fixed sample of the source: small arrays by name."""
         return {}
 
-    @abstractmethod
     def state_dict(self) -> dict[str, Any]:
         """Everything that `load_state_dict` needs to go on exactly: tensors and JSON values, nested freely."""
+        return {name: _saved(getattr(self, name)) for name in self.state}
 
-    @abstractmethod
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to a saved state; called after `set_up`."""
+        for name in self.state:
+            setattr(self, name, _restored(getattr(self, name), state[name]))
 
 
 class AdamMethod(Method):
     """A method whose state is the network, its optimiser, and `head` if training needs one that prediction does not."""
 
+    state: ClassVar[tuple[str, ...]] = ("network", "head", "optimiser")
     head: nn.Module | None
-
-    @property
-    def training_parameters(self) -> int:
-        beside = 0 if self.head is None else sum(parameter.numel() for parameter in self.head.parameters())
-        return super().training_parameters + beside
 
     def set_up(self, setup: Setup) -> None:
         super().set_up(setup)
@@ -187,19 +188,6 @@ class AdamMethod(Method):
         """What is trained along with the network and not needed afterwards; nothing for most methods."""
         return None
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "network": self.network.module.state_dict(),
-            "head": None if self.head is None else self.head.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.network.module.load_state_dict(state["network"])
-        if self.head is not None:
-            self.head.load_state_dict(state["head"])
-        self.optimiser.load_state_dict(state["optimiser"])
-
 
 class LossMethod(AdamMethod):
     """A method that is a loss."""
@@ -209,21 +197,23 @@ class LossMethod(AdamMethod):
         """What is minimised, as `loss`, and what else is worth logging: scalars."""
 
     def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
-        losses = self.losses(batch)
-        self.optimiser.zero_grad()
-        losses["loss"].backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return {name: value.detach() for name, value in losses.items()}
+        return descend(self.optimiser, **self.losses(batch))
 
 
-def new_optimiser(module: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Adam or SGD, as the settings say."""
-    rate, decay = settings.learning_rate, settings.weight_decay
-    if settings.optimiser == "sgd":
-        return torch.optim.SGD(module.parameters(), rate, momentum=0.9, weight_decay=decay, nesterov=True)
-    return adam(module, rate, decay)
+def _as_list(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else [part]
 
 
-def adam(module: nn.Module, learning_rate: float, weight_decay: float = 0.0) -> torch.optim.Adam:
-    """Adam in its fused form: on a CPU the plain one takes longer than the LeNet's forward pass."""
-    return torch.optim.Adam(module.parameters(), learning_rate, weight_decay=weight_decay, fused=True)
+def _saved(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_saved(each) for each in part]
+    return part.state_dict() if hasattr(part, "state_dict") else part
+
+
+def _restored(part: Any, saved: Any) -> Any:
+    if isinstance(part, list):
+        return [_restored(*pair) for pair in zip(part, saved, strict=True)]
+    if not hasattr(part, "load_state_dict"):
+        return saved
+    part.load_state_dict(saved)
+    return part

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from onedomain.components.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.components.augmented_domains import Augmentation
+from onedomain.components.descent import descend
 from onedomain.components.equations import ada_objective, relaxation, semantic_distance, task_loss
 from onedomain.components.meta import Model, batch_losses, meta_gradient
 from onedomain.components.transport import wasserstein
@@ -92,14 +93,15 @@ class SDG(Method):
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Zhao, Peng, CVPR 2020"
     cost = 4.2
+    state = ("network", "optimiser", "augmentation", "wae_before", "wae")
 
     @property
     def training_parameters(self) -> int:
         if self.settings.beta == 0:
-            return self.network.parameter_count
+            return super().training_parameters
         with torch.device("meta"):
             v = self._new_auto_encoder()
-        return self.network.parameter_count + sum(parameter.numel() for parameter in v.parameters())
+        return super().training_parameters + sum(parameter.numel() for parameter in v.parameters())
 
     def preparation_cost(self, images: int) -> float:
         settings, size = self.settings, min(images, self.settings.domain_size)
@@ -152,33 +154,19 @@ class SDG(Method):
                 second_order=self.settings.second_order,
             )
             meta.assign(module)
+            self.optimiser.step()
             losses = torch.cat([meta.source_loss, meta.domain_losses])
         else:
             losses = losses_of(Model(module, {}, {}), [batch])
             if drawn:
                 spare = {name: buffer.clone() for name, buffer in module.named_buffers()}  # as in a meta step
                 losses = torch.cat([losses, weight * losses_of(Model(module, {}, spare), drawn)])
-            self.optimiser.zero_grad()
-            losses.sum().backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        losses = losses.detach()
+            losses = descend(self.optimiser, losses.sum(), every=losses)["every"]
         logged = {"loss": losses.sum(), "source": losses[0]}
         return {**logged, "augmented": losses[1:].mean() / weight} if drawn else logged
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "network": self.network.module.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "augmentation": self.augmentation.state_dict(),
-            "wae": None if self.wae is None else self.wae.state_dict(),
-            "wae_before": self.wae_before,
-        }
-
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.network.module.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.augmentation.load_state_dict(state["augmentation"])
-        self.wae, self.wae_before = None, state["wae_before"]
+        super().load_state_dict({**state, "wae": None})  # V learns the domains: they must be there before it
         if state["wae"] is not None:
             self.wae = self._new_wae(self.wae_before)
             self.wae.load_state_dict(state["wae"])

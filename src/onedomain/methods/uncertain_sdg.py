@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from onedomain.components.compact import as_bytes, as_vectors
+from onedomain.components.descent import descend
 from onedomain.components.equations import task_loss
 from onedomain.components.meta import MetaGradient, Model, batch_losses, gradients, in_layout_of, meta_gradient
 from onedomain.components.perturb import (
@@ -108,6 +109,7 @@ class UncertainSDG(Method):
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Peng, CVPR 2021"
     cost = 8.1
+    state = ("network", "phi", "optimiser", "phi_optimiser", "climber")
 
     def set_up(self, setup: Setup) -> None:
         super().set_up(setup)
@@ -131,10 +133,7 @@ class UncertainSDG(Method):
         module = self.network.module
         if step < self.settings.warm_up:
             loss = self._source_loss(Model(module, {}, {}), batch).sum()
-            self.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimiser.step()
-            return {"loss": loss.detach(), "source": loss.detach()}
+            return descend(self.optimiser, loss, source=loss)
 
         if self._bursts(step):
             self._climb_alone(batch)
@@ -212,22 +211,6 @@ class UncertainSDG(Method):
                 mixed = mixed / mixed.sum(1, keepdim=True).clamp(min=1)
             taken["mixed_labels"] = mixed.float().cpu().numpy()
         return taken
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "network": self.network.module.state_dict(),
-            "phi": self.phi.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "phi_optimiser": self.phi_optimiser.state_dict(),
-            "climber": self.climber.state_dict(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.network.module.load_state_dict(state["network"])
-        self.phi.load_state_dict(state["phi"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.phi_optimiser.load_state_dict(state["phi_optimiser"])
-        self.climber.load_state_dict(state["climber"])
 
     def _bursts(self, step: int) -> bool:
         ended = self.settings.warm_up + self.settings.burst_steps

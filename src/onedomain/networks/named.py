@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -65,6 +65,12 @@ class NamedNetwork:
             hook.remove()
         z = caught[-1] if caught else None
         return logits, z if isinstance(z, torch.Tensor) else None
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return self.module.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
+        self.module.load_state_dict(state)
 
     @property
     def parameter_count(self) -> int:

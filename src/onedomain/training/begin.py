@@ -25,7 +25,7 @@ from onedomain.runs.manifest import (
     refuse_used_folder,
     warn_of_other_environment,
 )
-from onedomain.training.randomness import private_randomness, seed_everything
+from onedomain.training.randomness import seeded
 
 SET_ASIDE = 0.05  # share of the source that is held out when no held-out images are given
 FEWEST_TO_SET_ASIDE, MOST_SET_ASIDE = 400, 1000  # at least 20 images: the 95% quantile of fewer is their maximum
@@ -69,8 +69,7 @@ def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calib
             images = domain.batch(some[start : start + size], method.device).images
             yield method.predictive(images, draws=0)
 
-    with private_randomness():
-        seed_everything(method.seed, step=-1)  # a dataset may be random
+    with seeded(method.seed):  # a dataset may be random
         return calibrate(said(source), said(held_out or source), held_out is not None)
 
 

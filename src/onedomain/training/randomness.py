@@ -31,6 +31,14 @@ def private_randomness() -> Iterator[None]:
 
 
 @contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Inside, random numbers that follow from a run's seed; the caller's are left alone."""
+    with private_randomness():
+        seed_everything(seed, step=-1)
+        yield
+
+
+@contextmanager
 def deterministic(device: torch.device) -> Iterator[None]:
     """Same seed, same machine, same weights: CPU kernels are so anyway, CUDA's must be asked."""
     if device.type != "cuda":

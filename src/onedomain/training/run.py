@@ -139,23 +139,25 @@ class Run:
         _, height, width, channels = array.shape
         unlabelled = Domain("images", "predict", array, np.zeros(len(array), np.int64), self.classes)
         self._check_images("images", (height, width, channels), unlabelled.value_range)
-        columns: list[tuple[torch.Tensor, ...]] = []
-        at_once = images_at_once(
-            height, width, batch_size, classes=len(self.classes) if self.manifest.source.dense else 1
-        )
+        rows = []
+        dense = self.manifest.source.dense
+        # As many numbers as pixels times classes: half of them would be of no use to anyone.
+        kept = torch.float32 if dense else torch.float64
+        at_once = images_at_once(height, width, batch_size, classes=len(self.classes) if dense else 1)
         for batch in batches_in_order(unlabelled, at_once, self.method.device):
             said = self.method.predictive(batch.images)
-            score = () if self.calibration is None else (self.calibration.score(said),)
-            # As many numbers as pixels times classes: half of them would be of no use to anyone.
-            kept = torch.float32 if self.manifest.source.dense else torch.float64
-            every = said.probabilities.to(kept), said.mean.to(kept)
-            columns.append((*every, said.entropy, said.predictive_entropy, said.mutual_information, *score))
-        joined = [torch.cat(column).cpu().numpy() for column in zip(*columns, strict=True)]
-        probabilities, mean, uncertainty, predictive_entropy, mutual_information = joined[:5]
-        scored = joined[5] if self.calibration is not None else None
-        flags = None if scored is None or self.calibration is None else scored > self.calibration.threshold
-        drawn = mean, predictive_entropy, mutual_information
-        return Predictions(probabilities.argmax(1), probabilities, uncertainty, self.classes, *drawn, scored, flags)
+            row = {
+                "probabilities": said.probabilities.to(kept),
+                "uncertainty": said.entropy,
+                "mean_probabilities": said.mean.to(kept),
+                "predictive_entropy": said.predictive_entropy,
+                "mutual_information": said.mutual_information,
+            }
+            rows.append(row if self.calibration is None else row | {"domain_score": self.calibration.score(said)})
+        columns = {name: torch.cat([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
+        if self.calibration is not None:
+            columns["out_of_domain"] = columns["domain_score"] > self.calibration.threshold
+        return Predictions(labels=columns["probabilities"].argmax(1), classes=self.classes, **columns)
 
     def save(self, folder: str | Path) -> Path:
         """Write the run folder; the weights as safetensors, readable by any other tool."""

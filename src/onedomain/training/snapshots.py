@@ -14,7 +14,7 @@ from onedomain.data.domain import Domain
 from onedomain.data.memory import PIXELS, PIXELS_WITH_GRADIENTS, images_at_once
 from onedomain.methods.base import Method
 from onedomain.runs.layout import SNAPSHOTS
-from onedomain.training.randomness import private_randomness, seed_everything
+from onedomain.training.randomness import seeded
 
 SAMPLE = 100  # images of the source, fewer if they are large
 
@@ -34,8 +34,7 @@ class Snapshots:
             return
         module = self.method.network.module
         was_training = module.training
-        with private_randomness():
-            seed_everything(self.seed, step=-1)  # the same noise at every moment, so that moments can be compared
+        with seeded(self.seed):  # the same noise at every moment, so that moments can be compared
             seen = self.method.snapshot(self.source.batch(self.chosen, self.method.device))
         module.train(was_training)
         save_arrays(self.folder / SNAPSHOTS / f"step-{step:09d}{SUFFIX}", {"step": step}, seen)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from pydantic import Field
 
+from onedomain.components.descent import descend
 from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
 from onedomain.methods.adapt.base import Adaptation, ShotsSettings
@@ -40,7 +41,4 @@ class FineTune(Adaptation):
     def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         batch = self.shown(batch)
         loss = task_loss(self.network(batch.images), batch.labels, self.shots.void).mean()
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return {"loss": loss.detach()}
+        return descend(self.optimiser, loss)
