@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from onedomain.errors import UserError
-from onedomain.networks.named import IMAGE, NamedNetwork
+from onedomain.networks.named import IMAGE, NamedNetwork, in_mode
 
 
 @dataclass
@@ -163,13 +163,10 @@ def probe(network: NamedNetwork, images: Tensor) -> Seen:
     for name in layers:
         layer = network.module.get_submodule(name)
         hooks.append(layer.register_forward_hook(lambda *_, name=name: calls.append(name)))
-    was_training = network.module.training
-    network.module.eval()  # nothing of the network moves
-    try:
-        with torch.no_grad(), watched(network) as seen:
+    try:  # in eval mode, in which nothing of the network moves
+        with torch.no_grad(), in_mode(network.module, training=False), watched(network) as seen:
             network(images)
     finally:
-        network.module.train(was_training)
         for hook in hooks:
             hook.remove()
     for name in layers:
@@ -188,17 +185,13 @@ def can_expand(network: NamedNetwork, images: Tensor) -> bool:
     seen = probe(network, images)
     none = [torch.zeros(2, *output.shape, device=output.device) for output in seen.outputs]
     share = torch.ones(1, 2, len(images), device=images.device)
-    was_training = network.module.training
-    network.module.eval()
     try:
-        with torch.no_grad(), added(network, none, share):
-            expanded = network(images)
-        with torch.no_grad():
+        with torch.no_grad(), in_mode(network.module, training=False):
+            with added(network, none, share):
+                expanded = network(images)
             plain = network(images)
     except Exception:  # shapes that do not fit (something before the layer is used after it), or a check of the user's
         return False
-    finally:
-        network.module.train(was_training)
     return expanded.shape[0] == 2 * len(images) and torch.allclose(expanded, torch.cat([plain, plain]), atol=1e-4)
 
 
@@ -207,11 +200,9 @@ def require_reached_embedding(network: NamedNetwork, images: Tensor) -> None:
     seen = probe(network, images)
     offsets = [torch.ones(1, *output.shape, device=output.device, requires_grad=True) for output in seen.outputs]
     share = torch.ones(1, 1, len(images), device=images.device)
-    was_training = network.module.training
-    network.module.eval()
-    with torch.enable_grad(), added(network, offsets, share), watched(network) as noisy:
+    reached_by = added(network, offsets, share)
+    with torch.enable_grad(), in_mode(network.module, training=False), reached_by, watched(network) as noisy:
         network(images)
-    network.module.train(was_training)
     # By the graph, not by values: those of a trained network may well be 0 for images like these.
     reached = noisy.z.requires_grad and any(
         gradient is not None for gradient in torch.autograd.grad(noisy.z.sum(), offsets, allow_unused=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -85,16 +86,13 @@ class NamedNetwork:
         self.module.to(device)
         images = domain.batch(range(min(2, batch_size, len(domain))), device).images
         buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
-        was_training = self.module.training
-        self.module.train()
         try:
-            with torch.no_grad():
+            with torch.no_grad(), in_mode(self.module, training=True):
                 logits = self.embed(images)[0] if embedding else self(images)
         except (RuntimeError, ValueError, TypeError) as error:
             reason = str(error).splitlines()[0][:200]
             raise UserError("network", f"cannot take images of shape {tuple(images.shape)} ({reason})") from error
         finally:
-            self.module.train(was_training)
             for name, buffer in self.module.named_buffers():
                 buffer.copy_(buffers[name])
         if not any(parameter.requires_grad for parameter in self.module.parameters()):
@@ -105,6 +103,17 @@ class NamedNetwork:
             got = getattr(logits, "shape", None)
             given = f"gives an output of shape {tuple(got)}" if got is not None else f"gives a {type(logits).__name__}"
             raise UserError("network", f"{given} for {len(images)} images", f"logits of shape {expected}")
+
+
+@contextmanager
+def in_mode(module: nn.Module, training: bool) -> Iterator[None]:
+    """Inside, a network in train or in eval mode; afterwards in the one that it was in."""
+    before = module.training
+    module.train(training)
+    try:
+        yield
+    finally:
+        module.train(before)
 
 
 def build_network(name: str, classes: int, image_shape: Sequence[int]) -> NamedNetwork:

@@ -14,16 +14,14 @@ from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
 from onedomain.methods.adapt import adaptation_class
 from onedomain.methods.adapt.base import Adaptation
-from onedomain.methods.base import Setup
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import AdaptationInfo, refuse_used_folder
 from onedomain.training.adapted import Adapted
 from onedomain.training.before_and_after import Scorer
-from onedomain.training.begin import begin_or_resume, blank, calibrated, checked_seed, set_aside
+from onedomain.training.begin import checked_seed, set_aside, set_up_to_train, trained
 from onedomain.training.copies import afresh, answering_as, weights_fingerprint
 from onedomain.training.describe import describe_adapted, set_otherwise
-from onedomain.training.loop import train
-from onedomain.training.randomness import private_randomness, seed_everything
+from onedomain.training.randomness import private_randomness, seed_everything, seeded
 from onedomain.training.shots import draw, left_over, missing_classes, refuse_test_images
 
 if TYPE_CHECKING:
@@ -201,30 +199,16 @@ def _adapted(run: Run, chosen: Adaptation, plan: Plan, known: Known, resume: boo
     device, number = run.method.device, plan.info.draw
     trained_on = known.source if chosen.from_scratch and known.source is not None else plan.shots
     trainer = type(chosen)(**plan.info.settings)
-    with private_randomness():
-        seed_everything(number, step=-1)
+    with seeded(number):
         network = afresh(run) if chosen.from_scratch else replace(run.network, module=copy.deepcopy(run.network.module))
-        network.check_fits(trained_on, device, trainer.settings.batch_size, trainer.needs_embedding)
-        images = blank(run.manifest.source.image_shape, device)
-        trainer.set_up(Setup(network, images, device, trained_on, plan.shots, seed=number, folder=plan.folder))
-    manifest = describe_adapted(run.manifest, plan.info, device)
-    if plan.folder is not None:
-        manifest = begin_or_resume(plan.folder, manifest, resume)
-    history, seconds = train(trainer, shown=progress)
-    answering = trainer if chosen.from_scratch else answering_as(run, network, plan.folder)
-    calibration = None if known.source is None else calibrated(answering, known.source, known.calibration)
+        set_up_to_train(trainer, network, trained_on, device, seed=number, folder=plan.folder, shots=plan.shots)
     adapted = replace(
         run,
-        method=answering,
-        manifest=manifest,
-        history=history,
-        seconds=seconds,
+        method=trainer if chosen.from_scratch else answering_as(run, network, plan.folder),
+        manifest=describe_adapted(run.manifest, plan.info, device),
         folder=plan.folder,
-        calibration=calibration,
     )
-    if plan.folder is not None:
-        adapted.save_model(plan.folder)
-    return adapted
+    return trained(adapted, trainer, known.source, known.calibration, resume=resume, progress=progress)
 
 
 def _notes(run: Run, pool: Domain, plans: list[Plan], known: Known) -> list[str]:

@@ -1,10 +1,12 @@
-"""What every training begins and ends with: the folder, the device, images set aside, the calibration."""
+"""What `fit` and `adapt` share: one way to set a method up, to train it, and to keep the run."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,7 +17,8 @@ from onedomain.data.files import remove_leftovers
 from onedomain.data.memory import images_at_once
 from onedomain.errors import UserError
 from onedomain.evaluation.calibration import MOST_IMAGES, Calibration, calibrate
-from onedomain.methods.base import Method
+from onedomain.methods.base import Method, Setup
+from onedomain.networks import NamedNetwork
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import (
     Manifest,
@@ -25,10 +28,62 @@ from onedomain.runs.manifest import (
     refuse_used_folder,
     warn_of_other_environment,
 )
-from onedomain.training.randomness import seeded
+from onedomain.training.loop import train
+from onedomain.training.randomness import private_randomness, seeded
+
+if TYPE_CHECKING:
+    from onedomain.training.run import Run
 
 SET_ASIDE = 0.05  # share of the source that is held out when no held-out images are given
 FEWEST_TO_SET_ASIDE, MOST_SET_ASIDE = 400, 1000  # at least 20 images: the 95% quantile of fewer is their maximum
+
+
+def set_up_to_train(
+    method: Method,
+    network: NamedNetwork,
+    source: Domain,
+    device: torch.device,
+    *,
+    seed: int,
+    folder: Path | None,
+    shots: Domain | None = None,
+) -> None:
+    """Refuse a network that does not suit the data, before anything is written; else give all to the method."""
+    network.check_fits(source, device, method.settings.batch_size, method.needs_embedding)
+    images = blank(source.image_shape, device)
+    method.set_up(Setup(network, images, device, source, shots, seed=seed, folder=folder))
+
+
+def set_up_to_answer(
+    method: Method, network: NamedNetwork, manifest: Manifest, device: torch.device, folder: Path | None
+) -> None:
+    """Put a method around a network that is trained already; nothing of the source is needed."""
+    with private_randomness():
+        images = blank(manifest.source.image_shape, device)
+        method.set_up(Setup(network, images, device, seed=manifest.seed, folder=folder))
+
+
+def trained(
+    run: Run,
+    trainer: Method,
+    source: Domain | None,
+    held_out: Domain | None,
+    *,
+    resume: bool,
+    progress: bool,
+    track: str | None = None,
+) -> Run:
+    """`run` when `trainer` has trained its network: the folder begun or resumed, and in it all that the run needs.
+
+    `source` and `held_out` are what it is calibrated on; without `source` it has no calibration.
+    """
+    manifest = run.manifest if run.folder is None else begin_or_resume(run.folder, run.manifest, resume)
+    history, seconds = train(trainer, shown=progress, track=track)
+    calibration = None if source is None else calibrated(run.method, source, held_out)
+    run = replace(run, manifest=manifest, history=history, seconds=seconds, calibration=calibration)
+    if run.folder is not None:
+        run.save_model(run.folder)
+    return run
 
 
 def begin_or_resume(folder: Path, manifest: Manifest, resume: bool) -> Manifest:
