@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from onedomain.components.equations import (
     reconstruction_error,
     wae_loss,
 )
+from onedomain.data.domain import Domain
 
 WAE_COST = 0.2  # time of an image in a step of the dense V by that in a step of ERM; 32 images of 3×32×32, one thread
 
@@ -141,15 +142,6 @@ def discriminator(code: int, hidden: Sequence[int] = (128,)) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear((code, *hidden)[-1], 1))
 
 
-class ImageSource(Protocol):
-    """The images to learn: a `Domain` is one."""
-
-    def __len__(self) -> int: ...
-    def batch(self, indices: Any, /) -> tuple[Tensor, Tensor]:
-        """The images (n, C, H, W) at integer `indices`, and labels, which the auto-encoder does not use."""
-        ...
-
-
 @dataclass(frozen=True)
 class WAESettings:
     """How V is trained; the defaults are those of Digits."""
@@ -167,12 +159,21 @@ class WAETraining:
 
     What is random in a step (which images, which draws from the prior) follows from `seed` and the number of
     the step alone. So a training that loads another's `state_dict()` goes on as that one would have, bit by
-    bit. An epoch leaves out the images that do not fill a batch: other ones each time.
+    bit. An epoch leaves out the images that do not fill a batch: other ones each time. `to_unit` brings images to the
+    range from 0 to 1.
     """
 
-    def __init__(self, auto_encoder: AutoEncoder, images: ImageSource, settings: WAESettings, seed: int) -> None:
+    def __init__(
+        self,
+        auto_encoder: AutoEncoder,
+        images: Domain,
+        settings: WAESettings,
+        seed: int,
+        to_unit: Callable[[Tensor], Tensor] = lambda images: images,
+    ) -> None:
         self.auto_encoder = auto_encoder
         self.images = images
+        self.to_unit = to_unit
         self.settings = settings
         self.seed = seed
         self.steps_done = 0
@@ -241,7 +242,7 @@ class WAETraining:
             self._order = (epoch, np.random.default_rng((self.seed, epoch)).permutation(len(self.images)))
         start = position * self.settings.batch_size
         images, _ = self.images.batch(self._order[1][start : start + self.settings.batch_size])
-        return images
+        return self.to_unit(images.to(next(self.auto_encoder.parameters()).device))
 
     def _prior_samples(self, count: int) -> Tensor:
         # The third number keeps these draws apart from the orders of the epochs.

@@ -90,7 +90,7 @@ class Overlaps:
     """Of each image and class, the pixels that were found, that are of it, and that were called it.
 
     The mIoU of any choice of images follows from their sums, and so how far it rests on the images that there are.
-    Three numbers a class and image: a thousand images of 20 classes take half a megabyte.
+    Three numbers per class and image: a thousand images of 20 classes take half a megabyte.
     """
 
     def __init__(self, classes: int) -> None:

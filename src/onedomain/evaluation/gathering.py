@@ -12,7 +12,7 @@ from onedomain.evaluation.outcome import MASKS, Outcome
 
 SAMPLE = 200  # images of a domain whose embedding and probabilities are kept
 SAMPLE_IMAGES = 40  # of these, how many are kept themselves
-SAMPLE_MASKS = 6  # of these, how many are kept with a class for each pixel, where pixels have labels
+SAMPLE_MASKS = 6  # of these, how many are kept with a class for each pixel, for segmentation
 LONGEST_MASK = 512  # of their sides: larger ones are thinned out
 
 

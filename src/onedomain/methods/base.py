@@ -68,7 +68,7 @@ class Method(ABC):
     cost: ClassVar[float | None] = None  # time of a step by ERM's, LeNet on one thread: `python -m bench methods`
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
     balanced: ClassVar[bool] = False  # whether every batch should hold classes in equal numbers, at least in pairs
-    dense: ClassVar[bool] = True  # whether it can learn labels of pixels
+    dense: ClassVar[bool] = True  # whether it can learn segmentation
     state: ClassVar[tuple[str, ...]]  # attributes that a checkpoint keeps, in the order in which they are restored
     auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ
 
@@ -139,7 +139,7 @@ class Method(ABC):
         return Predictive(logits.double().softmax(1)[None], embedding=z)
 
     def preparation_cost(self, images: int) -> float:
-        """Time of all that `prepare` does in a run on so many source images, in steps of ERM; about, like `cost`."""
+        """Estimated time of all that `prepare` does in a run on `images` source images, in steps of ERM."""
         return 0.0
 
     def prepare(self, step: int) -> Iterator[Part]:

@@ -121,7 +121,7 @@ class GUD(Method):
         return Predictive(every.gather(0, sure.expand(1, *every.shape[1:])), embedding=embeddings[0])
 
     def objective(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """What an image climbs, its distance in the embedding space aside; one value a sample."""
+        """What an image climbs, its distance in the embedding space aside; one value per sample."""
         return task_loss(logits, labels, self.source.void)
 
     def _climb(self, place: int, batch: Batch) -> torch.Tensor:

@@ -62,7 +62,7 @@ class SDGSettings(Settings):
     domain_losses: Literal["sum", "mean"] = Field(
         "sum", description="losses of the domains added up, as in Eq. 9, or averaged (released code: one pooled batch)"
     )
-    augmented_batch: int = Field(33, ge=1, description="images a step, of all augmented domains together")
+    augmented_batch: int = Field(33, ge=1, description="images per step, of all augmented domains together")
     auto_encoder: Literal["dense", "conv", "segmentation"] = Field(
         "dense", description="V: the paper's for Digits, for CIFAR-10, or for SYNTHIA"
     )
@@ -218,7 +218,7 @@ class SDG(Method):
         learned = [self.source, *self.augmentation.domains][number - 1]
         before = self.wae.auto_encoder if self.wae is not None and self.settings.retrain == "on" else None
         auto_encoder = before or self._new_auto_encoder().to(self.device)
-        return WAETraining(auto_encoder, _UnitImages(self, learned), settings, seed=self.seed)
+        return WAETraining(auto_encoder, learned, settings, self.seed, self._to_unit)
 
     def _new_auto_encoder(self) -> AutoEncoder:
         return AUTO_ENCODERS[self.settings.auto_encoder](self.image_shape)
@@ -241,20 +241,6 @@ class SDG(Method):
         at_once = images_at_once(height, width, size)
         embedded = [torch.cat([self.network.embed(part)[1] for part in torch.split(each, at_once)]) for each in images]
         return {"w_c": wasserstein(*embedded), "w_d": wasserstein(*images)}
-
-
-class _UnitImages:
-    """The images of a domain as V learns them: on the device, from 0 to 1."""
-
-    def __init__(self, method: SDG, domain: Domain) -> None:
-        self.method, self.domain = method, domain
-
-    def __len__(self) -> int:
-        return len(self.domain)
-
-    def batch(self, indices: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
-        batch = self.domain.batch(indices, self.method.device)
-        return self.method._to_unit(batch.images), batch.labels
 
 
 def _random_indices(count: int, size: int) -> IntArray:

@@ -16,17 +16,8 @@ from onedomain.components.compact import as_bytes, as_vectors
 from onedomain.components.descent import descend
 from onedomain.components.equations import task_loss
 from onedomain.components.meta import MetaGradient, Model, batch_losses, gradients, in_layout_of, meta_gradient
-from onedomain.components.perturb import (
-    Labels,
-    Made,
-    Noise,
-    Perturbation,
-    by_fan_in,
-    domain_losses,
-    effect_of,
-    make_domains,
-    mixed_labels,
-)
+from onedomain.components.perturb import Noise, Perturbation, by_fan_in, effect_of
+from onedomain.components.perturbed_domains import Labels, Made, domain_losses, make_domains, mixed_labels
 from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch
 from onedomain.data.memory import images_at_once
@@ -49,12 +40,12 @@ class UncertainSDGSettings(Settings):
     schedule: Literal["constant", "cosine"] = Field(
         "cosine", description="of the rate over the run: as it is (released code), or falling to 0 along half a cosine"
     )
-    domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain a step (released code: 10)")
+    domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain per step (released code: 10)")
     alpha: float = Field(0.1, ge=0, description="α, weight of L_const while φ climbs (released code: 1)")
     ceiling: float = Field(
         0.4,
         ge=0,
-        description="φ brings a sample's loss to so many times that of chance, and no higher; 0: no ceiling (paper)",
+        description="highest loss that φ brings a sample to, as a multiple of chance; 0: no ceiling (paper)",
     )
     perturbed_weight: float = Field(
         1.0,
@@ -190,8 +181,8 @@ class UncertainSDG(Method):
 
     @torch.no_grad()
     def snapshot(self, batch: Batch) -> dict[str, np.ndarray]:
-        """What Eq. 10 does to images, and y⁺ by Eq. 11: (draws·N, classes), of labels of pixels the mean of all that
-        count.
+        """What Eq. 10 does to images, and y⁺ by Eq. 11: (draws·N, classes); for segmentation the mean over the
+        pixels that count.
         """
         self.network.module.eval()
         with watched(self.noisy) as seen:

@@ -117,7 +117,7 @@ def _configured(run: Run, method: str | Adaptation, steps: int | None) -> Adapta
     if steps is not None:
         chosen = type(chosen)(**{**chosen.settings.model_dump(), "steps": steps})
     if run.manifest.source.dense and not chosen.dense:
-        raise UserError("method", f"{chosen.name} pairs images of one class, and here pixels have labels", "fine-tune")
+        raise UserError("method", f"{chosen.name} pairs images of one class, and this is segmentation", "fine-tune")
     if not chosen.from_scratch and len(run.method.answering) > 1:
         given = f"the run is an ensemble of {len(run.method.answering)} networks"
         raise UserError("method", f"{given}, and {chosen.name} adapts one", "fada, ccsa, or a run of a single network")

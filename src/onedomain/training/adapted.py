@@ -71,7 +71,7 @@ class Adapted:
 
     @property
     def metric(self) -> str:
-        """What is told of it: accuracy, or mIoU where pixels have labels."""
+        """What is told of it: accuracy, or mIoU for segmentation."""
         return "miou" if self.run.manifest.source.dense else "accuracy"
 
     def change(self, domain: str, metric: str | None = None) -> Change:

@@ -54,7 +54,7 @@ def fit(
 
     `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any
     `nn.Module` classifier, whose layers `embedding` and `perturb` name, or the name of one of the library's (by default
-    the paper's LeNet, and `fcn-small` where pixels have labels). With `out` the run is kept in a folder, with
+    the paper's LeNet, and `fcn-small` for segmentation). With `out` the run is kept in a folder, with
     checkpoints, and `resume=True` goes on from there. `weights` is a file to start from, such as ImageNet weights of a
     ResNet-50: what was loaded of it is said on standard error.
 
@@ -85,7 +85,7 @@ def fit(
     if len(domain.classes) < 2:
         raise UserError("source", f"has the one class {domain.classes[0]}", "at least two classes")
     if domain.dense and not method.dense:
-        raise UserError("method", f"{method.name} needs one label an image, and here pixels have labels", "another one")
+        raise UserError("method", f"{method.name} needs one label per image, and this is segmentation", "another one")
     where = pick_device(device)
     folder = None if out is None else Path(out)
     with seeded(seed):

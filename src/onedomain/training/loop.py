@@ -160,7 +160,7 @@ class ShuffledBatches:
 class BalancedBatches:
     """Batches that take the classes in turn: of each as many as of the others, give or take one.
 
-    With so many classes that a batch holds fewer than two images of each, it holds two images of some of them. A
+    If a batch has no room for two images of each class, it holds two images of some of them. A
     function of the step alone. A class with few images comes round more often.
     """
 

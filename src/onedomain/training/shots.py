@@ -11,7 +11,7 @@ from onedomain.errors import UserError
 
 
 def draw(pool: Domain, shots: int, seed: int) -> IntArray:
-    """The places of `shots` images of each class that the pool has, or of dense labels so many in all.
+    """The places of `shots` images of each class that the pool has; for segmentation that many in all.
 
     A function of the seed alone; with the same seed, fewer shots are some of those that more shots are.
     """

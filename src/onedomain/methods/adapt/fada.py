@@ -67,7 +67,7 @@ class FADA(TwoDomains):
             loss = self.train_discriminator(z, pairs)
             return {"loss": loss, "discriminator": loss}
         losses, z = self.train_encoder(batch, target, pairs)
-        # On the embeddings that the encoder's step was taken from: one pass of the network a step, not two.
+        # On the embeddings that the encoder's step was taken from: one pass of the network per step, not two.
         return {**losses, "discriminator": self.train_discriminator(z, pairs)}
 
     def train_on_source(self, batch: Batch) -> dict[str, Tensor]:

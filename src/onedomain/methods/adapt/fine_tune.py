@@ -19,7 +19,7 @@ class FineTuneSettings(ShotsSettings):
 
     steps: int = Field(0, ge=0, le=10**9, description="training steps; 0: as many as make up the epochs")
     epochs: int = Field(100, ge=1, description="passes over the drawn images: fixed in advance, see docs/adaptation.md")
-    batch_size: int = Field(16, ge=1, le=2**16, description="images a step (paper: 16)")
+    batch_size: int = Field(16, ge=1, le=2**16, description="images per step (paper: 16)")
     learning_rate: float = Field(1e-4, gt=0, description="Adam's rate (paper: 1e-4)")
     checkpoint_every: int = Field(200, ge=1, description="steps between two checkpoints")
     log_every: int = Field(10, ge=1, description="steps that one line of metrics.jsonl averages over")
