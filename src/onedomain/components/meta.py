@@ -48,13 +48,10 @@ class MetaGradient(NamedTuple):
     source_loss: Tensor  # as source_loss returned it
     domain_losses: Tensor  # as domain_losses returned them, (K,)
 
-    def assign(self, network: nn.Module, prefix: str = "") -> None:
-        """Make this the `.grad` of the network's parameters, for an optimiser to step.
-
-        `prefix` stands before their names among the gradients, such as that of a module given as `also`.
-        """
+    def assign(self, network: nn.Module) -> None:
+        """Make this the `.grad` of the network's parameters, for an optimiser to step."""
         for name, parameter in network.named_parameters():
-            gradient = self.gradients.get(prefix + name)
+            gradient = self.gradients.get(name)
             parameter.grad = None if gradient is None else in_layout_of(parameter, gradient)
 
 

@@ -25,7 +25,7 @@ from onedomain.components.wae import (
     WAESettings,
     WAETraining,
 )
-from onedomain.data.domain import Batch, Domain, IntArray
+from onedomain.data.domain import Batch, Domain
 from onedomain.data.memory import images_at_once
 from onedomain.methods.base import Method, Part, Setup
 from onedomain.settings import Settings
@@ -202,7 +202,7 @@ class SDG(Method):
         """This step's images of every augmented domain, in equal numbers."""
         domains = self.augmentation.domains
         count = max(1, self.settings.augmented_batch // max(1, len(domains)))
-        drawn = (domain.batch(_random_indices(len(domain), count), self.device) for domain in domains)
+        drawn = (domain.batch(torch.randint(len(domain), (count,)).numpy(), self.device) for domain in domains)
         return [self.varied(batch) for batch in drawn]
 
     def _new_wae(self, number: int) -> WAETraining:
@@ -241,7 +241,3 @@ class SDG(Method):
         at_once = images_at_once(height, width, size)
         embedded = [torch.cat([self.network.embed(part)[1] for part in torch.split(each, at_once)]) for each in images]
         return {"w_c": wasserstein(*embedded), "w_d": wasserstein(*images)}
-
-
-def _random_indices(count: int, size: int) -> IntArray:
-    return torch.randint(count, (size,)).numpy()

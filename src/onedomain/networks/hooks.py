@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.utils.hooks import RemovableHandle
 
 from onedomain.errors import UserError
 from onedomain.networks.named import IMAGE, NamedNetwork, in_mode
@@ -48,19 +49,13 @@ def watched(network: NamedNetwork) -> Iterator[Seen]:
     def keep_embedding(_layer: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
         seen.embedding = output
 
-    hooks = [
-        network.module.register_forward_pre_hook(keep_images)
-        if name == IMAGE
-        else network.module.get_submodule(name).register_forward_hook(keep_layer)
-        for name in network.perturb
-    ]
-    if network.embedding is not None:
-        hooks.append(network.module.get_submodule(network.embedding).register_forward_hook(keep_embedding))
-    try:
+    with ExitStack() as hooks:
+        for name in network.perturb:
+            hooks.enter_context(_hook(network, name, keep_images, keep_layer))
+        if network.embedding is not None:
+            embedding = network.module.get_submodule(network.embedding)
+            hooks.enter_context(embedding.register_forward_hook(keep_embedding))
         yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @contextmanager
@@ -76,25 +71,27 @@ def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> It
         offsets: Softplus(e) of every layer, (K, N, …); of the image itself, if it is named.
         share: 1 − λ, (kinds, K, N): 1 for samples that are perturbed in full.
     """
-    hooks = []
-    for name, offset in zip(network.perturb, offsets, strict=True):
+    with ExitStack() as hooks:
+        for name, offset in zip(network.perturb, offsets, strict=True):
 
-        def perturb(_layer: nn.Module, _inputs: tuple[Tensor, ...], h: Tensor, offset: Tensor = offset) -> Tensor:
-            perturbed: Tensor = _Shared.apply(h, offset, share)  # type: ignore[no-untyped-call]
-            return perturbed
+            def perturb(_layer: nn.Module, _inputs: Any, h: Tensor, offset: Tensor = offset) -> Tensor:
+                perturbed: Tensor = _Shared.apply(h, offset, share)  # type: ignore[no-untyped-call]
+                return perturbed
 
-        def perturb_images(layer: nn.Module, inputs: tuple[Tensor, ...], perturb: Any = perturb) -> tuple[Tensor, ...]:
-            return perturb(layer, inputs, inputs[0]), *inputs[1:]
+            def perturb_images(layer: nn.Module, inputs: Any, perturb: Any = perturb) -> tuple[Tensor, ...]:
+                return perturb(layer, inputs, inputs[0]), *inputs[1:]
 
-        if name == IMAGE:
-            hooks.append(network.module.register_forward_pre_hook(perturb_images))
-        else:
-            hooks.append(network.module.get_submodule(name).register_forward_hook(perturb))
-    try:
+            hooks.enter_context(_hook(network, name, perturb_images, perturb))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+
+
+def _hook(
+    network: NamedNetwork, name: str, of_images: Callable[..., Any], of_layer: Callable[..., Any]
+) -> RemovableHandle:
+    """Have one of these called at a place of this name: before the network, or after the layer."""
+    if name == IMAGE:
+        return network.module.register_forward_pre_hook(of_images)
+    return network.module.get_submodule(name).register_forward_hook(of_layer)
 
 
 class _Shared(torch.autograd.Function):
@@ -159,16 +156,13 @@ def probe(network: NamedNetwork, images: Tensor) -> Seen:
         there = ", ".join(name for name, _ in network.module.named_modules() if name)
         raise UserError("perturb", "no layer is named", f"one or more of {there}")
     calls: list[str] = []
-    hooks = []
-    for name in layers:
-        layer = network.module.get_submodule(name)
-        hooks.append(layer.register_forward_hook(lambda *_, name=name: calls.append(name)))
-    try:  # in eval mode, in which nothing of the network moves
+    with ExitStack() as hooks:
+        for name in layers:
+            layer = network.module.get_submodule(name)
+            hooks.enter_context(layer.register_forward_hook(lambda *_, name=name: calls.append(name)))
+        # In eval mode nothing of the network moves.
         with torch.no_grad(), in_mode(network.module, training=False), watched(network) as seen:
             network(images)
-    finally:
-        for hook in hooks:
-            hook.remove()
     for name in layers:
         if calls.count(name) != 1:
             raise UserError("perturb", f"layer {name!r} is called {calls.count(name)} times", "layers called once")

@@ -59,11 +59,8 @@ class NamedNetwork:
             return self(images), None
         caught: list[object] = []
         layer = self.module.get_submodule(self.embedding)
-        hook = layer.register_forward_hook(lambda _layer, _inputs, output: caught.append(output))
-        try:
+        with layer.register_forward_hook(lambda _layer, _inputs, output: caught.append(output)):
             logits = self(images)
-        finally:
-            hook.remove()
         z = caught[-1] if caught else None
         return logits, z if isinstance(z, torch.Tensor) else None
 

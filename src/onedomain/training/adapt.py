@@ -130,17 +130,14 @@ def _known(run: Run, source: Any, held_out: Any, calibration: Domain | None) -> 
     if source is None:
         return Known(None, held, calibration or held)
     whole = renamed(as_domain(source, classes=run.classes), run.manifest.source.name)
-    trained, kept = (whole, None) if whole.fingerprint == run.manifest.source.fingerprint else _parts(run, whole)
-    held = held or kept
-    return Known(trained, held, calibration or held)
-
-
-def _parts(run: Run, whole: Domain) -> tuple[Domain, Domain | None]:
-    trained, kept = set_aside(whole, run.manifest.seed)
-    if trained.fingerprint != run.manifest.source.fingerprint:
+    trained_on, kept = whole, None
+    if trained_on.fingerprint != run.manifest.source.fingerprint:
+        trained_on, kept = set_aside(whole, run.manifest.seed)
+    if trained_on.fingerprint != run.manifest.source.fingerprint:
         given = f"other images than the {run.manifest.source.count:,} that the run was trained on"
         raise UserError("source", given, "the same data as for training, in the same order")
-    return trained, kept
+    held = held or kept
+    return Known(trained_on, held, calibration or held)
 
 
 def _plans(
