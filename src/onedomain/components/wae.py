@@ -23,7 +23,7 @@ from onedomain.components.equations import (
 )
 from onedomain.data.domain import Domain
 
-WAE_COST = 0.2  # time of an image in a step of the dense V by that in a step of ERM; 32 images of 3×32×32, one thread
+WAE_COST = 0.2  # time per image of a step of the dense V, relative to a step of ERM; 32 images of 3×32×32, one thread
 
 
 class AutoEncoder(nn.Module):

@@ -29,7 +29,7 @@ class Gathering:
         self.places: list[IntArray] = []  # in the sample, of what is in `sampled`
 
     def add(self, batch: Batch, said: Predictive, domain_score: torch.Tensor | None) -> None:
-        """Take the next images and what was said of them."""
+        """Take the next images and their predictions."""
         confidence, predicted = said.probabilities.max(1)
         values = {"confidence": confidence, "uncertainty": said.entropy}
         if self.domain.dense:
@@ -74,7 +74,7 @@ class Gathering:
             self.sampled.setdefault(name, []).append(values)
 
     def _masks(self, batch: Batch, said: Predictive, chosen: torch.Tensor) -> dict[str, np.ndarray]:
-        """Pictures of what was said of each pixel; of large images every n-th one, since classes have no mean."""
+        """Pictures of the prediction per pixel; of large images every n-th pixel, since classes have no mean."""
         thin = -(-max(batch.images.shape[2:]) // LONGEST_MASK)
         images = batch.images[chosen][:, :, ::thin, ::thin]
         return {

@@ -37,11 +37,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Setup:
-    """All that a method is given to work with, at once.
+    """All that a method works with.
 
-    `images` are a few of the shape that all have, to see what a layer makes of them. Without a `source` the method is a
-    trained one, which is to answer and nothing else. `folder` is the run folder, for what is too large for memory.
-    `shots` are the images that were drawn from a target, for an adaptation.
+    `images` are a few images of the right shape, to try layers on. Without a `source` the method is trained already and
+    only answers. `folder` is the run folder, for what is too large for memory. `shots` are the images that an
+    adaptation drew from its target.
     """
 
     network: NamedNetwork
@@ -65,7 +65,9 @@ class Method(ABC):
     Settings: ClassVar[type[Settings]] = Settings
     summary: ClassVar[str]  # one line for `onedomain methods`
     citation: ClassVar[str]
-    cost: ClassVar[float | None] = None  # time of a step by ERM's, LeNet on one thread: `python -m bench methods`
+    cost: ClassVar[float | None] = (
+        None  # time of a step relative to ERM's (`python -m bench methods`)
+    )
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
     balanced: ClassVar[bool] = False  # whether every batch should hold classes in equal numbers, at least in pairs
     dense: ClassVar[bool] = True  # whether it can learn segmentation
@@ -104,7 +106,7 @@ class Method(ABC):
                 layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
 
     def optimiser_for(self, *modules: nn.Module) -> torch.optim.Optimizer:
-        """What trains these modules, as the settings say; the loop sets its rate at every step."""
+        """A new optimiser of these modules, as the settings say; the loop sets its rate at every step."""
         self.scheduled.append(new_optimiser(nn.ModuleList(modules), self.settings))
         return self.scheduled[-1]
 
@@ -133,7 +135,7 @@ class Method(ABC):
 
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
-        """What a trained network says of images, by as many Monte-Carlo draws as the settings say, or as given."""
+        """What a trained network predicts of images; `draws` overrides the settings' number of Monte-Carlo draws."""
         self.network.module.eval()
         logits, z = self.network.look(images)
         return Predictive(logits.double().softmax(1)[None], embedding=z)
@@ -145,8 +147,8 @@ class Method(ABC):
     def prepare(self, step: int) -> Iterator[Part]:
         """Long work that is due before this step, part by part; none for most methods.
 
-        The loop shows each part and saves checkpoints between them: called again after a kill, it goes on from
-        the state that was saved.
+        The loop shows each part and saves checkpoints between them. After a kill it is called again, with the state
+        that was saved.
         """
         yield from ()
 
@@ -156,11 +158,11 @@ class Method(ABC):
 
     @property
     def snapshot_steps(self) -> tuple[int, ...]:
-        """After how many steps the loop is to ask for a `snapshot`; never for most methods."""
+        """The numbers of steps after which the loop takes a `snapshot`; none for most methods."""
         return ()
 
     def snapshot(self, batch: Batch) -> dict[str, np.ndarray]:
-        """What is worth seeing, over training, of a fixed sample of the source: small arrays by name."""
+        """What figures show over training of a fixed sample of the source: small arrays by name."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:

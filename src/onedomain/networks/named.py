@@ -1,4 +1,4 @@
-"""The named-layer contract: what a method may ask of a network, whoever wrote it."""
+"""The named-layer contract: what a method may ask of any network."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ class NamedNetwork:
         return sum(parameter.numel() for parameter in self.module.parameters())
 
     def check_fits(self, domain: Domain, device: torch.device, batch_size: int = 2, embedding: bool = False) -> None:
-        """Try two images, so that a network that does not suit the data is refused before anything is written.
+        """Pass two images, so that a network that does not suit the data is refused before anything is written.
 
-        The try is in train mode, where BatchNorm refuses a batch of one; its statistics are put back. `embedding` says
-        that the embedding is needed as well.
+        The pass is in train mode, where BatchNorm refuses a batch of one; its statistics are restored. `embedding` asks
+        for the embedding as well.
         """
         self.module.to(device)
         images = domain.batch(range(min(2, batch_size, len(domain))), device).images

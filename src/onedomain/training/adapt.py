@@ -72,9 +72,8 @@ def adapt(
 
     Of each class `shots` images are drawn from `target` (for segmentation that many in all), once for each of `seeds`
     draws, the first by `seed`. `test` is what is scored before and after; without it, what was not drawn. `source` and
-    `held_out`, as given to `fit`, tell what is forgotten; `fada` and `ccsa` train on `source`, too. With `out` the
-    adapted run is kept in a folder, several in folders `draw-0`, `draw-1`, … inside it, and `resume=True` goes on from
-    there.
+    `held_out`, as given to `fit`, measure what is forgotten; `fada` and `ccsa` train on `source`, too. With `out` the
+    adapted run is kept in a folder, several in folders `draw-0`, `draw-1`, … inside it, and `resume=True` resumes it.
 
     `benchmark` is whose target it is, and `calibration` what `out_of_domain` rests on, where the benchmark keeps other
     source images for that than those it scores.

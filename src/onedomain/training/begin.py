@@ -87,7 +87,7 @@ def trained(
 
 
 def begin_or_resume(folder: Path, manifest: Manifest, resume: bool) -> Manifest:
-    """Make a new run folder, or check that the one there is of this very run; what it says then."""
+    """Make a new run folder, or check that the existing one is of this very run; returns the manifest that holds."""
     if not (resume and (folder / MANIFEST).exists()):
         refuse_used_folder(folder)
         begin_folder(folder, manifest)
@@ -100,7 +100,7 @@ def begin_or_resume(folder: Path, manifest: Manifest, resume: bool) -> Manifest:
 
 
 def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
-    """The source without some of its images, chosen by seed, and these: to calibrate on, never to train on."""
+    """Split the source by seed: images to train on, and images to calibrate on, None if there are too few."""
     count = min(MOST_SET_ASIDE, int(SET_ASIDE * len(domain)))
     if len(domain) < FEWEST_TO_SET_ASIDE:
         return domain, None
@@ -112,7 +112,7 @@ def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
 
 
 def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
-    """How the source scores with this network: what `out_of_domain` of its predictions rests on."""
+    """The scores of the source with this network, which `out_of_domain` of a prediction compares with."""
 
     def said(domain: Domain) -> Iterator[Predictive]:
         # From all over the domain: folders are sorted by class.
@@ -129,7 +129,7 @@ def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calib
 
 
 def blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:
-    """Some images of a shape, always the same: to see what a network makes of it."""
+    """Some images of a shape, always the same: to try a network on."""
     height, width, channels = image_shape
     noise = torch.rand(3, channels, height, width, generator=torch.Generator().manual_seed(0))
     return noise.to(device).contiguous(memory_format=torch.channels_last)

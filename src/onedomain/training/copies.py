@@ -1,4 +1,4 @@
-"""Networks like that of a run: as it answers, or as it was before it learned anything."""
+"""Networks of the same make as a run's: one that answers like it, or one that has learned nothing."""
 
 from __future__ import annotations
 

@@ -55,15 +55,14 @@ def fit(
     `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any
     `nn.Module` classifier, whose layers `embedding` and `perturb` name, or the name of one of the library's (by default
     the paper's LeNet, and `fcn-small` for segmentation). With `out` the run is kept in a folder, with
-    checkpoints, and `resume=True` goes on from there. `weights` is a file to start from, such as ImageNet weights of a
-    ResNet-50: what was loaded of it is said on standard error.
+    checkpoints, and `resume=True` resumes it. `weights` is a file to start from, such as ImageNet weights of a
+    ResNet-50; standard error names what was loaded of it.
 
-    `held_out` are further images of the source domain: never trained on, they tell how the source scores that
-    training has not seen, so that `out_of_domain` of a prediction means something. Without them 5% of the source (of
-    400 images or more, at most 1,000 of them) are set aside for that.
+    `held_out` are further images of the source domain, never trained on: `out_of_domain` of a prediction compares with
+    their scores. Without them, 5% of a source of 400 images or more are set aside for that, at most 1,000.
 
-    `benchmark` is the name of the benchmark whose source this is, and `recipe` the settings that it gives the method:
-    they are recorded, so that reports can tell what was set otherwise.
+    `benchmark` is the name of the benchmark whose source this is, and `recipe` the settings that it gives the method.
+    Both are recorded, so that reports can name the settings that differ.
 
     `track="tensorboard"` logs scalars and augmented images while training, into the run folder.
     """
@@ -71,7 +70,7 @@ def fit(
     method = method_class(method)() if isinstance(method, str) else method
     if not isinstance(method, Method):
         raise UserError("method", f"got a {type(method).__name__}", "a method's name, or an object such as od.ERM()")
-    # A new object: the one given may be used for other runs, before and after.
+    # A new object: the one given may serve other runs.
     method = type(method)(**{**method.settings.model_dump(), **({} if steps is None else {"steps": steps})})
     seed = checked_seed(seed)
     domain = as_domain(source)
@@ -111,7 +110,7 @@ def load(
     method: type[Method] | None = None,
     device: str | torch.device | None = None,
 ) -> Run:
-    """A run from its folder. A network, or method class, of one's own must be given again: it is not in the folder."""
+    """A run from its folder. Your own network or method class must be given again: it is not in the folder."""
     path = Path(folder)
     manifest = read_manifest(path)
     if not (path / WEIGHTS).exists():

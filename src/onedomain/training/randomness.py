@@ -1,4 +1,4 @@
-"""Random numbers: every step's own, and the caller's left alone."""
+"""Random numbers: each step has its own, and the caller's stay as they are."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from onedomain.training.embeddings import save_embeddings
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of images: a class each, the probability of every class, and its uncertainty.
+    """What a model predicts of images: one class per image, the probability of every class, and the uncertainty.
 
     `probabilities` are the network's, and `labels` their largest. `uncertainty` is their entropy, in nats: 0 when
     certain, log(classes) when clueless. `mean_probabilities` are the mean of a model's Monte-Carlo draws,
@@ -93,7 +93,7 @@ class Run:
         """Score every domain; `seen` names those that the average over unseen domains leaves out.
 
         `batch_size` is the most images that are passed at once: fewer, if they are large. A file that cannot be read is
-        an error; with `keep_going` its domain is left out, the reason is in `missing`, and the others are scored.
+        an error; with `keep_going` its domain is left out, `missing` says why, and the others are scored.
         """
         if not (isinstance(domains, Mapping) and domains):
             raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
@@ -141,7 +141,7 @@ class Run:
         self._check_images("images", (height, width, channels), unlabelled.value_range)
         rows = []
         dense = self.manifest.source.dense
-        # As many numbers as pixels times classes: half of them would be of no use to anyone.
+        # Segmentation gives pixels times classes: single precision is enough, and half as large.
         kept = torch.float32 if dense else torch.float64
         at_once = images_at_once(height, width, batch_size, classes=len(self.classes) if dense else 1)
         for batch in batches_in_order(unlabelled, at_once, self.method.device):
@@ -170,7 +170,7 @@ class Run:
         return path
 
     def save_model(self, folder: Path) -> None:
-        """What is needed to use the run: what is beside the network first, so that weights mean a finished run."""
+        """Write what is needed to use the run; the weights last, so that their file means a finished run."""
         if self.calibration is not None:
             save_checkpoint(folder / CALIBRATION, self.calibration.state_dict())
         if self.method.auxiliary is not None:
@@ -255,7 +255,7 @@ class Run:
         save_embeddings(self.folder, self.method)
 
     def as_domain(self, data: Any, name: str, split: str) -> Domain:
-        """Data in any form that `fit` takes, refused if this run cannot know its classes or take its images."""
+        """Data in any form that `fit` takes, refused if its classes or the shape of its images do not fit this run."""
         domain = renamed(as_domain(data, name, split, self.classes), name)
         if domain.classes != self.classes:
             given = f"has the {len(domain.classes)} classes {_list(domain.classes)}"
@@ -264,7 +264,7 @@ class Run:
         return domain
 
     def not_adapted_to(self, domain: Domain) -> Domain:
-        """A domain without the images that the run was adapted to: it knows them by heart."""
+        """A domain without the images that the run was adapted to, which it has seen."""
         known = {image for info in self.manifest.adaptations for image in info.images}
         if not known:
             return domain
