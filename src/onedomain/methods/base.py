@@ -65,9 +65,7 @@ class Method(ABC):
     Settings: ClassVar[type[Settings]] = Settings
     summary: ClassVar[str]  # one line for `onedomain methods`
     citation: ClassVar[str]
-    cost: ClassVar[float | None] = (
-        None  # time of a step relative to ERM's (`python -m bench methods`)
-    )
+    cost: ClassVar[float | None] = None  # time of a step relative to ERM's (`python -m bench methods`)
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
     balanced: ClassVar[bool] = False  # whether every batch should hold classes in equal numbers, at least in pairs
     dense: ClassVar[bool] = True  # whether it can learn segmentation

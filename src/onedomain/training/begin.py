@@ -105,10 +105,10 @@ def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
     if len(domain) < FEWEST_TO_SET_ASIDE:
         return domain, None
     order = np.random.default_rng([seed, len(domain)]).permutation(len(domain))
-    kept, trained = np.sort(order[:count]), np.sort(order[count:])
-    if not domain.dense and len(np.unique(domain.labels[trained])) < len(np.unique(domain.labels[order])):
+    kept, others = np.sort(order[:count]), np.sort(order[count:])
+    if not domain.dense and len(np.unique(domain.labels[others])) < len(np.unique(domain.labels[order])):
         return domain, None  # every image of a rare class is needed to learn it
-    return domain.subset(trained), domain.subset(kept, "held out")
+    return domain.subset(others), domain.subset(kept, "held out")
 
 
 def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:

@@ -88,8 +88,8 @@ def fit(
     where = pick_device(device)
     folder = None if out is None else Path(out)
     with seeded(seed):
-        default = "fcn-small" if domain.dense else "lenet"
-        named = _named(network or default, len(domain.classes), domain.image_shape, embedding, perturb)
+        chosen = network if network is not None else "fcn-small" if domain.dense else "lenet"
+        named = _named(chosen, len(domain.classes), domain.image_shape, embedding, perturb)
     started_from = None
     if weights is not None:
         print(load_pretrained(named.module, weights), file=sys.stderr)

@@ -175,7 +175,7 @@ class Run:
             save_checkpoint(folder / CALIBRATION, self.calibration.state_dict())
         if self.method.auxiliary is not None:
             save_weights(folder / AUXILIARY, self.method.auxiliary.state_dict())
-        save_weights(folder / WEIGHTS, self.network.module.state_dict())
+        save_weights(folder / WEIGHTS, self.network.state_dict())
 
     def records(self, evaluation: Evaluation, benchmark: str | None = None) -> list[dict[str, Any]]:
         """One record a domain and metric, each with all that a table must say of it.
