@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import onedomain
+from tests.reporting.page.made import made_outcome, made_rows, made_run, write_run
 
 PACKAGE = Path(onedomain.__file__).parent
 ROOT = {"__init__", "__main__", "_version", "errors", "settings"}
@@ -97,12 +98,60 @@ def test_imports_never_go_round_in_a_circle() -> None:
         visit(name, ())
 
 
-def loaded_by(*modules: str) -> set[str]:
-    """What is loaded when these are imported in a new process."""
-    code = f"import sys, {', '.join(modules)}\nprint(*sys.modules)"
-    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+def loaded_by(code: str) -> set[str]:
+    """What is loaded when this code has run in a new process."""
+    program = f"{code}\nimport sys\nprint('loaded:', *sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(ran.stdout.rpartition("loaded:")[2].split())
+
+
+def heavy(loaded: set[str]) -> set[str]:
+    """What reading and reporting must not load: torch, methods, networks and training."""
+    rooms = tuple(f"onedomain.{name}" for name in ("networks", "training", "components", "methods"))
+    return {name for name in loaded if name == "torch" or name.startswith(rooms)} - {
+        "onedomain.methods",  # the registries, which import a method when it is asked for
+        "onedomain.methods.adapt",
+        "onedomain.methods.registry",
+    }
 
 
 def test_reading_run_folders_needs_no_torch_no_methods_and_no_networks() -> None:
-    loaded = loaded_by(*(name for name in FILES if room(name) == "runs"))
-    assert not {name for name in loaded if name == "torch" or name.startswith(("onedomain.methods", "onedomain.net"))}
+    loaded = loaded_by(f"import {', '.join(name for name in FILES if room(name) == 'runs')}")
+    assert heavy(loaded) | {name for name in loaded if name.startswith("onedomain.methods")} == set()
+
+
+def test_reporting_loads_no_torch_no_methods_and_no_networks() -> None:
+    assert heavy(loaded_by(f"import {', '.join(name for name in FILES if room(name) == 'reporting')}")) == set()
+
+
+REPORTED = """
+import sys
+from pathlib import Path
+from onedomain.data.files import read_json_lines
+from onedomain.reporting.figures import figures_for, save
+from onedomain.reporting.page.page import write_report
+from onedomain.reporting.reproduce.formats import write_files
+from onedomain.reporting.reproduce.result import tabulate
+from onedomain.reporting.reproduce.tables import SCALES, TABLES
+from onedomain.runs.records import read_runs
+here = Path({here!r})
+folders = sorted(here.glob("run-*"))
+assert write_report(folders, here / "report.html").stat().st_size
+drawn = figures_for(read_runs(folders), "digits")
+assert "reliability" in [each.name for each in drawn]
+save(drawn[0].figure, here, "first")
+rows = [row for folder in folders for row in read_json_lines(folder / "results.jsonl", "domain")]
+result = tabulate(TABLES["digits"], SCALES["full"], rows, command="x")
+assert [row.seeds for row in result.rows if row.row.key == "erm"] == [(0, 1)]
+write_files(result, here)
+"""
+
+
+def test_a_report_figures_and_a_table_are_made_without_torch(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        of_run = {"method": "erm", "seed": seed, "settings": {"steps": 10}, "usually": {}, "trained_on": "digits"}
+        rows = made_rows({"mnist": 0.9, "svhn": 0.5}, "digits", seen=["mnist"], source="source-print", **of_run)
+        outcome = made_outcome("svhn", [0] * 20, [0, 1] * 10, [0.1, 0.9] * 10)
+        run = made_run({}, "erm", seed, "digits", rows=rows)
+        write_run(tmp_path / f"run-{seed}", run, [outcome], benchmark="digits")
+    assert heavy(loaded_by(REPORTED.replace("{here!r}", repr(str(tmp_path))))) == set()

@@ -7,7 +7,7 @@ from sklearn.metrics import jaccard_score
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 from onedomain.evaluation.counters import ConfidenceBins, Confusion, DoubtHistogram, Overlaps
-from onedomain.evaluation.scores import area_under_risk_coverage, error_auroc
+from onedomain.evaluation.measures import area_under_risk_coverage, error_auroc
 
 
 def in_parts(tally, *columns, parts=3):

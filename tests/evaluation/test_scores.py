@@ -12,7 +12,8 @@ from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Domain
 from onedomain.errors import OnedomainError, UserError
 from onedomain.evaluation.calibration import Calibration
-from onedomain.evaluation.scores import Evaluation, area_under_risk_coverage, error_auroc, score, wilson_interval
+from onedomain.evaluation.measures import area_under_risk_coverage, error_auroc, wilson_interval
+from onedomain.evaluation.scores import Evaluation, score
 
 LOGITS = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0])

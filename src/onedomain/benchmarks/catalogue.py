@@ -27,7 +27,8 @@ class Catalogue(MutableMapping[str, Benchmark]):
 
     def __init__(self) -> None:
         self._known: dict[str, Benchmark] = {}
-        files = [module.name for module in pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__)]
+        modules = pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__)
+        files = [module.name for module in modules if not module.ispkg]
         files.remove("catalogue")
         for file in sorted(files, key=lambda name: (name != FIRST, name)):
             declared = getattr(importlib.import_module(f"{PACKAGE}.{file}"), "BENCHMARKS", ())

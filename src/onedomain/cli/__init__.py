@@ -1,19 +1,29 @@
-"""The command line. Its rooms import nothing heavy: what a command needs is imported when it runs."""
+"""The command line: one file per command, found by its name.
+
+The file `train.py` holds the command `train`: a function that takes one object with its options, or, for a group of
+commands, a `typer.Typer`. `GROUP` says under which heading the help shows it. These files import nothing heavy: what a
+command needs is imported when it runs, so that `--help` is quick.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from onedomain._version import __version__
-from onedomain.cli import data, lists, results, runs
+from onedomain.cli.options import GROUPS, GroupedCommand, GroupedCommands, command
 from onedomain.errors import OnedomainError
+
+_SHARED = {"options", "board", "tables", "corruption_tables", "reproduce_show"}  # all other files are commands
 
 app = typer.Typer(
     name="onedomain",
     help="Train on one domain, hold up on the ones you have never seen.",
+    cls=GroupedCommands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -36,22 +46,18 @@ def _main(
     pass
 
 
-for _command in (
-    runs.demo,
-    runs.train,
-    runs.evaluate,
-    runs.predict,
-    results.reproduce,
-    results.report,
-    runs.adapt,
-    results.figures,
-    data.corrupt,
-    lists.methods,
-    lists.benchmarks,
-):
-    app.command()(_command)
-app.add_typer(data.app, name="data")
+def _add_commands() -> None:
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED)
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    for name, module in sorted(modules.items(), key=lambda item: GROUPS.index(item[1].GROUP)):
+        found = getattr(module, name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name, rich_help_panel=module.GROUP)
+        else:
+            app.command(name, cls=GroupedCommand, rich_help_panel=module.GROUP)(command(found))
 
+
+_add_commands()
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 

@@ -1,23 +1,25 @@
-"""What a person reads of a run that was scored under corruptions, and the same as JSON: 95 domains as one grid."""
+"""What a person reads of a run that was scored under corruptions, and the same as JSON: 95 domains in one table."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from onedomain.benchmarks import BENCHMARKS, Benchmark
-from onedomain.cli.tables import new_console, new_table, percent
+from onedomain.cli.tables import rank_correlation, uncertainty_cells
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.evaluation import corruption_error as robustness
 from onedomain.evaluation.corruption_error import Robustness
 from onedomain.evaluation.scores import Evaluation
+from onedomain.reporting.render.terminal import show
+from onedomain.reporting.table import GROUP_MEAN, MEAN, Cell, Row, Table, number, numbers, percent
+from onedomain.runs.baseline import command_for_erm, find_erm
 from onedomain.training.run import Run
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
-_UNCERTAINTY = {
+METRICS = {
     "nll": "NLL",
     "ece": "ECE %",
     "brier": "Brier",
@@ -29,7 +31,7 @@ _UNCERTAINTY = {
 
 
 class Measured(NamedTuple):
-    """The robustness of a run, and its mCE and RmCE at the worst severity and over all, or how to come by them."""
+    """The robustness of a run; its mCE and RmCE at the worst severity and over all, or the command to get them."""
 
     found: Robustness
     relative: Mapping[str, Any]
@@ -41,44 +43,49 @@ def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured
     found = robustness.from_records(rows, benchmark.name)
     folder = run.folder or Path("run")
     erm = (folder, found) if run.manifest.method == "erm" else None
-    erm = erm or robustness.find_erm(rows, benchmark.name, folder.resolve().parent)
+    erm = erm or find_erm(rows, benchmark.name, folder.resolve().parent)
     if erm is None:
         trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
         usual = trained_on.settings_of("erm") if trained_on else {}
-        make = robustness.command_for_erm(rows[0], usual, folder.with_name(f"{folder.name}-erm"))
+        make = command_for_erm(rows[0], usual, folder.with_name(f"{folder.name}-erm"))
         return Measured(found, {"erm": None, "make": make})
     ratios = {label: found.relative_to(erm[1], severity) for label, severity in (("worst", WORST), ("all", None))}
     return Measured(found, {"erm": str(erm[0]), **ratios})
 
 
 def show_corruptions(run: Run, evaluation: Evaluation, measured: Measured) -> None:
+    show(_accuracies(run, evaluation, measured), _uncertainty(evaluation, run.manifest.source.name))
+
+
+def _accuracies(run: Run, evaluation: Evaluation, measured: Measured) -> Table:
     """Corruptions by category as rows, severities as columns."""
     manifest, found = run.manifest, measured.found
-    title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps: accuracy %"
-    columns = [*map(str, SEVERITIES), "mean"]
-    table = new_table("corruption, severity", *columns, title=title)
-    if found.clean is not None:
-        table.add_row(f"{manifest.source.name} (clean)", *[""] * len(SEVERITIES), percent(found.clean))
-        table.add_section()
     every = [*SEVERITIES, None]
+    rows = []
+    if found.clean is not None:
+        cells = [*[Cell("")] * len(SEVERITIES), percent(found.clean)]
+        rows.append(Row(f"{manifest.source.name} (clean)", cells))
     for category, kinds in CATEGORIES.items():
         for kind in kinds:
-            table.add_row(kind, *(_cell(found.of_kind(kind, severity)) for severity in every))
-        table.add_row(category, *(_cell(found.of_kinds(kinds, severity)) for severity in every), style="italic")
-        table.add_section()
+            cells = [percent(found.of_kind(kind, severity)) for severity in every]
+            rows.append(Row(kind, cells, apart=kind == kinds[0]))
+        rows.append(Row(category, [percent(found.of_kinds(kinds, severity)) for severity in every], GROUP_MEAN))
     scored = sum(found.of_kind(kind) is not None for kind in KINDS)
     label = f"mean of {scored} corruptions" if scored == len(KINDS) else f"mean of {scored} of {len(KINDS)} corruptions"
-    table.add_row(label, *(_cell(found.of_kinds(KINDS, severity)) for severity in every), style="bold")
-    label = "mean of 4 categories"
-    table.add_row(label, *(_cell(found.of_categories(severity)) for severity in every), style="bold")
-    console = new_console()
-    console.print(table)
+    rows.append(Row(label, [percent(found.of_kinds(KINDS, severity)) for severity in every], MEAN, apart=True))
+    rows.append(Row("mean of 4 categories", [percent(found.of_categories(severity)) for severity in every], MEAN))
     counts = sorted({scores.count for name, scores in evaluation.scores.items() if _corrupted(name)})
-    of_each = " or ".join(f"{count:,}" for count in counts)
-    console.print(f"Targets: {'; '.join(found.notes) or 'the official files'}. {of_each} images of each.")
-    for line in _relative_lines(measured.relative):
-        console.print(line, soft_wrap=True)
-    _show_uncertainty(evaluation, manifest.source.name)
+    of_each = " or ".join(f"{images:,}" for images in counts)
+    return Table(
+        f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps: accuracy %",
+        "corruption, severity",
+        numbers(*map(str, SEVERITIES), "mean"),
+        rows,
+        [
+            f"Targets: {'; '.join(found.notes) or 'the official files'}. {of_each} images of each.",
+            *_relative_lines(measured.relative),
+        ],
+    )
 
 
 def _relative_lines(relative: Mapping[str, Any]) -> list[str]:
@@ -94,33 +101,26 @@ def _relative_lines(relative: Mapping[str, Any]) -> list[str]:
 
 
 def _ratio(value: float | None) -> str:
-    return "not defined (ERM loses nothing under a corruption)" if value is None else f"{value:.3f}"
+    return "not defined (ERM loses nothing under a corruption)" if value is None else number(value).text
 
 
-def _show_uncertainty(evaluation: Evaluation, source: str) -> None:
+def _uncertainty(evaluation: Evaluation, source: str) -> Table:
     """Means over the corruptions at each severity, and the clean images."""
-    table = new_table("severity", *_UNCERTAINTY.values(), title="Uncertainty, mean over corruptions")
-    clean = [name for name in evaluation if not _corrupted(name)]
-    groups = {f"{source} (clean)": clean} if clean else {}
+    groups = {f"{source} (clean)": [name for name in evaluation if not _corrupted(name)]}
     groups |= {
         str(severity): [f"{kind}-{severity}" for kind in KINDS if f"{kind}-{severity}" in evaluation.scores]
         for severity in SEVERITIES
     }
+    rows = []
     for label, names in groups.items():
-        if not names:
-            continue
-        cells = []
-        for metric in _UNCERTAINTY:
+        means: dict[str, float | None] = {}
+        for metric in METRICS:
             known = [value for name in names if (value := getattr(evaluation[name], metric)) is not None]
-            mean = fmean(known) if known else math.nan
-            shares = metric in ("ece", "flagged")
-            cells.append("–" if math.isnan(mean) else percent(mean) if shares else f"{mean:.3f}")
-        table.add_row(label, *cells)
-    console = new_console()
-    console.print(table)
-    correlation = evaluation.rank_correlation()
-    if correlation is not None:
-        console.print(f"Rank correlation of domain score and accuracy lost, unseen domains: {correlation:.2f}")
+            means[metric] = fmean(known) if known else None
+        if names:
+            rows.append(Row(label, uncertainty_cells(means)))
+    title = "Uncertainty, mean over corruptions"
+    return Table(title, "severity", numbers(*METRICS.values()), rows, rank_correlation(evaluation))
 
 
 def as_json(measured: Measured) -> dict[str, Any]:
@@ -141,10 +141,6 @@ def as_json(measured: Measured) -> dict[str, Any]:
         "notes": list(found.notes),
         "relative_to_erm": dict(measured.relative),
     }
-
-
-def _cell(value: float | None) -> str:
-    return "–" if value is None else percent(value)
 
 
 def _corrupted(name: str) -> bool:

@@ -1,10 +1,102 @@
-"""Options and arguments that several commands share, and what the shell completes them to."""
+"""How a command is declared: a dataclass of its options, and a function that takes it; and how help shows it.
+
+Each field of the dataclass says by `option` or `argument` how typer reads it. The options that several commands share
+are at the end.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, field, fields
+from functools import partial
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+
+from onedomain.errors import UserError
+
+# The headings of commands, in the order in which the help shows them, and of the options that several commands have.
+GROUPS = TRAIN, USE, RESULTS, AVAILABLE = "Train", "Use a trained run", "Tables, figures and reports", "What there is"
+DATA_AND_DEVICE = "Data and device"
+OWN_IMAGES = "Your own images"
+RUN_FOLDER = "Run folder"
+OUTPUT = "Output"
+REQUIRED = MISSING
+Names = Callable[[], list[str]]
+
+
+def option(
+    declaration: str, help: str, *, default: Any = None, group: str | None = None, complete: Names | None = None
+) -> Any:
+    """A field that is an option: its names and what stands for its value, as in `--out -o DIR`."""
+    *names, last = declaration.split()
+    names, metavar = ([*names, last], None) if last.startswith("-") else (names, last)
+    info = typer.Option(*names, metavar=metavar, help=help, rich_help_panel=group, autocompletion=complete)
+    return field(default=default, metadata={"typer": info})
+
+
+def argument(metavar: str, help: str, *, default: Any = REQUIRED, complete: Names | None = None) -> Any:
+    """A field that is an argument, given by its place."""
+    return field(
+        default=default, metadata={"typer": typer.Argument(metavar=metavar, help=help, autocompletion=complete)}
+    )
+
+
+def command(function: Callable[[Any], None]) -> Callable[..., None]:
+    """`function` as typer takes it: each field of the dataclass that it takes is a parameter."""
+    [kind] = [hint for name, hint in get_type_hints(function).items() if name != "return"]
+    hints = get_type_hints(kind)
+
+    def run(**values: Any) -> None:
+        function(kind(**values))
+
+    parameters = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if each.default is REQUIRED else each.default,
+            annotation=Annotated[hints[each.name], each.metadata["typer"]],
+        )
+        for each in fields(kind)
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__doc__ = function.__doc__
+    return run
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help shows its options in groups; `rich_help_panel` is typer's name for a group."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            if record is not None:
+                groups.setdefault(getattr(parameter, "rich_help_panel", None) or usual, []).append(record)
+        _write(formatter, groups)
+
+
+class GroupedCommands(TyperGroup):
+    """Several commands, whose help shows them in groups, each with its first sentence in full."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, self.commands))  # so that the columns of all groups are equal
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, each in self.commands.items():
+            group = getattr(each, "rich_help_panel", None) or "Commands"
+            groups.setdefault(group, []).append((f"{name:{width}}", each.get_short_help_str(200)))
+        _write(formatter, groups)
+
+
+def _write(formatter: Any, groups: dict[str, list[tuple[str, str]]]) -> None:
+    for name, rows in groups.items():
+        if rows:
+            with formatter.section(name):
+                formatter.write_dl(rows)
 
 
 def benchmark_names() -> list[str]:
@@ -13,17 +105,31 @@ def benchmark_names() -> list[str]:
     return list(BENCHMARKS)
 
 
-BenchmarkName = Annotated[
-    str | None, typer.Option("--benchmark", "-b", autocompletion=benchmark_names, help="See `benchmarks`.")
-]
-RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as `train` makes it.")]
-Steps = Annotated[int | None, typer.Option("--steps", help="Training steps; each method has its own default.")]
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Change a setting (`onedomain methods`); may be repeated."),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")]
-Data = Annotated[str | None, typer.Option("--data", metavar="DIR", help="Where the data sets lie. [ONEDOMAIN_DATA]")]
-Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps; the fastest there is by default.")]
-Threads = Annotated[int | None, typer.Option("--threads", help="CPU threads; all cores by default.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+def use_threads(threads: int | None) -> None:
+    """Let torch use so many threads, if the user says how many."""
+    import torch
+
+    if threads is not None:
+        if threads < 1:
+            raise UserError("--threads", f"got {threads}", "a whole number from 1")
+        torch.set_num_threads(threads)
+
+
+def as_typed(options: Any, *names: str) -> list[str]:
+    """Those of the options that were given, to be typed again: `--data DIR --threads 1`."""
+    given = {name: getattr(options, name) for name in names}
+    return [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
+
+
+run_folder = partial(argument, "RUN", "A run folder, as `train` makes it.")
+run_folders = partial(argument, "RUN…", "Run folders, as `train` makes them.")
+benchmark = partial(
+    option, "--benchmark -b", "See `onedomain benchmarks`, or FILE.py of your own.", complete=benchmark_names
+)
+steps = partial(option, "--steps", "Training steps; each method has its own default.")
+assignments = partial(option, "--set NAME=VALUE", "Change a setting (see `onedomain methods NAME`); may be repeated.")
+resume = partial(option, "--resume", "Resume the run in --out.", default=False, group=RUN_FOLDER)
+data = partial(option, "--data DIR", "Where the data sets are. [ONEDOMAIN_DATA]", group=DATA_AND_DEVICE)
+device = partial(option, "--device", "cpu, cuda or mps; by default the fastest that is there.", group=DATA_AND_DEVICE)
+threads = partial(option, "--threads", "CPU threads; by default one per core.", group=DATA_AND_DEVICE)
+json = partial(option, "--json", "Print one JSON document and nothing else.", default=False, group=OUTPUT)

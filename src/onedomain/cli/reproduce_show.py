@@ -3,63 +3,53 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table as RichTable
-
 from onedomain.data.progress import duration
+from onedomain.reporting import table as model
+from onedomain.reporting.render.terminal import show
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.estimate import Estimate
-from onedomain.reporting.reproduce.formats import blocks, lines, remarks, title
-from onedomain.reporting.reproduce.paper import setting_text
+from onedomain.reporting.reproduce.formats import tables
 from onedomain.reporting.reproduce.plan import PlannedRun
 from onedomain.reporting.reproduce.result import Result
+from onedomain.runs.commandline import setting_text
 
-STYLES = {"section": "bold", "ours": "", "paper": "italic dim", "difference": "dim"}
-
-
-def _console() -> Console:
-    # Names of files and folders are shown as they are: no markup, no emoji. A pipe or a file has room.
-    width = None if sys.stdout.isatty() else 160
-    return Console(width=width, markup=False, emoji=False, highlight=False)
+WIDTH = 160  # where the output is not a terminal: the tables of the paper are wide
 
 
 def show_result(result: Result) -> None:
-    console = _console()
-    for number, block in enumerate(blocks(result)):
-        heading = None if number else title(result)
-        table = RichTable(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-        for place, name in enumerate(block.headings):
-            table.add_column(name, justify="right" if place else "left")
-        for kind, texts in lines(result, block):
-            label = texts[0] if kind in ("section", "ours") else f"  {texts[0]}"
-            table.add_row(label, *texts[1:], style=STYLES[kind])
-        console.print(table)
-    for remark in remarks(result):
-        console.print(remark, soft_wrap=True)
+    show(*tables(result), width=WIDTH)
 
 
 def show_plan(table: Table, scale: Scale, runs: Sequence[PlannedRun], expected: Estimate, jobs: int) -> None:
-    heading = f"{table.title}; scale {scale.name}{', a REDUCED protocol' if scale.reduced else ''}"
-    shown = RichTable(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("run", "method", "changed settings", "seed", "state", "about", "folder"):
-        shown.add_column(name, overflow="fold", justify="right" if name in ("seed", "about") else "left")
-    for run in runs:
-        changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
-        seconds = expected.seconds.get(run.name)
-        about = "" if seconds is None else duration(seconds)
-        shown.add_row(run.name, _what(run), changes, str(run.seed), _state(run), about, str(run.folder))
-    console = _console()
-    console.print(shown)
     waiting = f"{len(expected.runs)} of {len(runs)} runs to do"
     if expected.runs:
         waiting += f", {jobs} at a time: about {duration(expected.together(jobs))} (from {expected.basis})"
-    console.print(waiting)
+    plan = model.Table(
+        title=f"{table.title}; scale {scale.name}{', a REDUCED protocol' if scale.reduced else ''}",
+        corner="run",
+        columns=[
+            *model.words("method", "changed settings"),
+            *model.numbers("seed"),
+            *model.words("state"),
+            *model.numbers("about"),
+            *model.words("folder"),
+        ],
+        rows=[_planned(run, expected.seconds.get(run.name)) for run in runs],
+        notes=[waiting],
+    )
+    show(plan, width=WIDTH)
+
+
+def _planned(run: PlannedRun, seconds: float | None) -> model.Row:
+    changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
+    about = model.Cell("" if seconds is None else duration(seconds), seconds)
+    described = model.texts(_what(run), changes)
+    state, folder = model.texts(_state(run), str(run.folder))
+    return model.Row(run.name, [*described, model.Cell(str(run.seed), run.seed), state, about, folder])
 
 
 def figures_command(table: Table, folder: Path, runs: Sequence[PlannedRun]) -> str:

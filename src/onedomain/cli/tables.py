@@ -1,23 +1,37 @@
-"""What a person reads in the terminal, and the same as JSON."""
+"""What a person reads in the terminal of runs and their scores, and the same as JSON."""
 
 from __future__ import annotations
 
 import json as json_format
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-
 from onedomain.data.corruptions import KINDS, SEVERITIES
-from onedomain.data.datasets.prepare import Row
+from onedomain.data.datasets.prepare import Row as DataRow
 from onedomain.data.progress import say
-from onedomain.evaluation.scores import METRICS, Evaluation
+from onedomain.evaluation.measures import METRICS
+from onedomain.evaluation.scores import Evaluation, Scores
+from onedomain.reporting.render.terminal import show
+from onedomain.reporting.table import (
+    GAP,
+    MEAN,
+    Cell,
+    Row,
+    Table,
+    count,
+    deviation,
+    difference,
+    interval,
+    number,
+    numbers,
+    percent,
+    text,
+    texts,
+    words,
+)
 from onedomain.runs.manifest import AdaptationInfo
 from onedomain.training.run import Predictions, Run
 
@@ -25,94 +39,87 @@ if TYPE_CHECKING:
     from onedomain.training.adapted import Adapted
 
 DOMAINS_A_TABLE = 6  # columns of names that fit beside each other
-
-
-def new_console() -> Console:
-    # Rich cuts tables to 80 columns when its output is not a terminal; a pipe or a file has room.
-    # Names of files and folders are shown as they are: no markup, no emoji.
-    width = None if sys.stdout.isatty() else 140
-    return Console(width=width, markup=False, emoji=False, highlight=False)
-
-
-def new_table(*columns: str, title: str | None = None) -> Table:
-    """The first column is a name, folded if it is too long; the others are right-aligned numbers or, last, a text."""
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for place, column in enumerate(columns):
-        last = place == len(columns) - 1 and not column
-        left = place == 0 or last
-        table.add_column(column, justify="left" if left else "right", no_wrap=not left, overflow="fold")
-    return table
-
-
-def percent(value: float) -> str:
-    return f"{100 * value:.2f}"
-
-
-def _interval(low: float, high: float) -> str:
-    return f"{100 * low:.1f}–{100 * high:.1f}"
+UNCERTAINTY = {
+    "brier": "Brier",
+    "entropy": "entropy",
+    "error_auroc": "error AUROC",
+    "aurc": "AURC",
+    "domain_score": "domain score",
+    "flagged": "flagged %",
+}
 
 
 def show_evaluation(run: Run, evaluation: Evaluation) -> None:
-    manifest = run.manifest
+    dense = run.manifest.source.dense
+    show(_scores(run, evaluation), *(_classes(run, evaluation) if dense else ()), _uncertainty(evaluation))
+
+
+def _scores(run: Run, evaluation: Evaluation) -> Table:
+    manifest, dense = run.manifest, run.manifest.source.dense
     title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source.name}"
     if manifest.adaptation is not None:
         title += f"; {adaptation_title(manifest.adaptation)}, draw {manifest.adaptation.draw}"
-    dense = manifest.source.dense
-    shown = ("mIoU %", "95% interval", "pixels right %") if dense else ("accuracy %", "95% interval")
-    table = new_table("domain", "images", *shown, "NLL", "ECE %", "", title=title)
+    rows = []
     for name, scores in evaluation.scores.items():
         remark = scores.note if name in evaluation.unseen else _seen_as(run, name, scores.note)
-        first: tuple[str, ...] = (percent(scores.accuracy), _interval(scores.low, scores.high))
-        if scores.miou is not None and scores.miou_low is not None and scores.miou_high is not None:
-            first = (percent(scores.miou), _interval(scores.miou_low, scores.miou_high), percent(scores.accuracy))
-        table.add_row(name, f"{scores.count:,}", *first, f"{scores.nll:.3f}", percent(scores.ece), remark)
+        doubts = [number(scores.nll), percent(scores.ece)]
+        rows.append(Row(name, [count(scores.count), *_accuracy(scores), *doubts, text(remark)]))
     if evaluation.unseen:
-        table.add_section()
-        average = {metric: evaluation.average(metric) for metric in METRICS}
-        right = percent(average["accuracy"])
-        first = (percent(average["miou"]), "", right) if dense else (right, "")
-        nll, ece = f"{average['nll']:.3f}", percent(average["ece"])
-        table.add_row("average unseen", "", *first, nll, ece, "", style="bold")
-    new_console().print(table)
-    if dense:
-        show_classes(run, evaluation)
-    show_uncertainty(evaluation)
+        mean = {metric: evaluation.average(metric) for metric in METRICS}
+        right, none = percent(mean["accuracy"]), Cell("")
+        first = [percent(mean["miou"]), none, right] if dense else [right, none]
+        cells = [none, *first, number(mean["nll"]), percent(mean["ece"]), none]
+        rows.append(Row("average unseen", cells, MEAN, apart=True))
+    shown = ("mIoU %", "95% interval", "pixels right %") if dense else ("accuracy %", "95% interval")
+    return Table(title, "domain", [*numbers("images", *shown, "NLL", "ECE %"), *words("")], rows)
 
 
-def show_classes(run: Run, evaluation: Evaluation) -> None:
+def _accuracy(scores: Scores) -> list[Cell]:
+    right = percent(scores.accuracy)
+    if scores.miou is None or scores.miou_low is None or scores.miou_high is None:
+        return [right, text(interval(scores.low, scores.high))]
+    return [percent(scores.miou), text(interval(scores.miou_low, scores.miou_high)), right]
+
+
+def _classes(run: Run, evaluation: Evaluation) -> list[Table]:
     """Intersection over union, class by class; a class that a domain does not have is not in its mean."""
     domains = list(evaluation.scores)
+    tables = []
     for start in range(0, len(domains), DOMAINS_A_TABLE):
         shown = domains[start : start + DOMAINS_A_TABLE]
-        table = new_table("class", *shown, title="IoU %")
-        for name in run.classes:
-            values = [evaluation[domain].iou.get(name) for domain in shown]
-            if any(value is not None for value in values):
-                table.add_row(name, *("–" if value is None else percent(value) for value in values))
-        new_console().print(table)
-
-
-def show_uncertainty(evaluation: Evaluation) -> None:
-    """How well the model knows what it does not know, domain by domain."""
-    heads = ("Brier", "entropy", "error AUROC", "AURC", "domain score", "flagged %")
-    table = new_table("domain", *heads, title="Uncertainty")
-    for name in [*evaluation.scores, *([None] if evaluation.unseen else [])]:
-        values = {
-            metric: evaluation.average(metric) if name is None else getattr(evaluation[name], metric)
-            for metric in ("brier", "entropy", "error_auroc", "aurc", "domain_score", "flagged")
-        }
-        cells = [
-            "–" if value is None or math.isnan(value) else percent(value) if metric == "flagged" else f"{value:.3f}"
-            for metric, value in values.items()
+        found = {name: [evaluation[domain].iou.get(name) for domain in shown] for name in run.classes}
+        rows = [
+            Row(name, [percent(value) for value in values])
+            for name, values in found.items()
+            if any(value is not None for value in values)
         ]
-        if name is None:
-            table.add_section()
-        table.add_row(name or "average unseen", *cells, style="bold" if name is None else None)
-    console = new_console()
-    console.print(table)
-    correlation = evaluation.rank_correlation()
-    if correlation is not None:
-        console.print(f"Rank correlation of domain score and accuracy lost, unseen domains: {correlation:.2f}")
+        tables.append(Table("IoU %", "class", numbers(*shown), rows))
+    return tables
+
+
+def _uncertainty(evaluation: Evaluation) -> Table:
+    """How well the model knows what it does not know, domain by domain."""
+    rows = [
+        Row(name, uncertainty_cells({metric: getattr(scores, metric) for metric in UNCERTAINTY}))
+        for name, scores in evaluation.scores.items()
+    ]
+    if evaluation.unseen:
+        cells = uncertainty_cells({metric: evaluation.average(metric) for metric in UNCERTAINTY})
+        rows.append(Row("average unseen", cells, MEAN, apart=True))
+    return Table("Uncertainty", "domain", numbers(*UNCERTAINTY.values()), rows, rank_correlation(evaluation))
+
+
+def uncertainty_cells(values: Mapping[str, float | None]) -> list[Cell]:
+    """By metric; two of them are shares."""
+    return [percent(value) if metric in ("ece", "flagged") else number(value) for metric, value in values.items()]
+
+
+def rank_correlation(evaluation: Evaluation) -> list[str]:
+    """A note, or none."""
+    found = evaluation.rank_correlation()
+    if found is None:
+        return []
+    return [f"Rank correlation of domain score and accuracy lost, unseen domains: {found:.2f}"]
 
 
 def _seen_as(run: Run, name: str, note: str) -> str:
@@ -122,7 +129,7 @@ def _seen_as(run: Run, name: str, note: str) -> str:
 
 def adaptation_title(info: AdaptationInfo) -> str:
     """How a run was adapted, in a few words."""
-    each = "images" if len(info.images) == info.shots else "images a class"
+    each = "images" if len(info.images) == info.shots else "images per class"
     return f"{info.method} with {info.shots} {each} of {info.target}"
 
 
@@ -130,48 +137,40 @@ def show_adapted(run: Run, adapted: Adapted) -> None:
     """Before and after, on the target and on the source; what is after with its deviation over draws."""
     info = adapted.run.manifest.adaptation
     steps = "" if info is None else f"{adaptation_title(info)}, {info.settings['steps']} steps"
-    count = len(adapted.draws)
-    draws = f"{count} draws, mean ± standard deviation" if count > 1 else "1 draw"
-    console = new_console()
-    console.print(f"{run.manifest.method}, seed {run.manifest.seed}: {steps}; {draws}", style="italic")
+    draws = len(adapted.draws)
+    over = f"{draws} draws, mean ± standard deviation" if draws > 1 else "1 draw"
     shown = "mIoU" if adapted.metric == "miou" else "accuracy"
-    table = new_table("domain", "images", f"{shown} before %", "after %", "change", "")
+    rows = []
     for name in adapted.domains:
         change = adapted.change(name)
         scores = next(draw.after[name] for draw in adapted.draws if name in draw.after)
-        deviation = "" if change.deviation is None else f" ± {100 * change.deviation:.2f}"
+        spread = deviation(None if change.deviation is None else 100 * change.deviation)
         role = "source" if name == adapted.source else "target"
-        table.add_row(
-            name,
-            f"{scores.count:,}",
-            percent(change.mean_before),
-            f"{percent(change.mean_after)}{deviation}",
-            f"{100 * change.gain:+.2f}",
-            "; ".join(part for part in (role, scores.split, scores.note) if part),
-        )
-    console.print(table)
+        remark = "; ".join(part for part in (role, scores.split, scores.note) if part)
+        after = percent(change.mean_after, spread=spread)
+        cells = [count(scores.count), percent(change.mean_before), after, difference(100 * change.gain), text(remark)]
+        rows.append(Row(name, cells))
     seconds = ", ".join(f"{draw.run.seconds:.0f} s" for draw in adapted.draws)
-    console.print(f"Adapting took {seconds}.")
+    show(
+        Table(
+            f"{run.manifest.method}, seed {run.manifest.seed}: {steps}; {over}",
+            "domain",
+            [*numbers("images", f"{shown} before %", "after %", "change"), *words("")],
+            rows,
+            [f"Adapting took {seconds}."],
+        )
+    )
 
 
 def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
     """Methods as rows, domains as columns."""
     unseen = next(iter(evaluations.values())).unseen
-    table = new_table(
-        "method",
-        f"{source} (source)",
-        *unseen,
-        "average unseen",
-        title="Accuracy %, domains never trained on",
-    )
+    rows = []
     for method, evaluation in evaluations.items():
-        values = [
-            evaluation[source].accuracy,
-            *(evaluation[name].accuracy for name in unseen),
-            evaluation.average(),
-        ]
-        table.add_row(method, *(percent(value) for value in values))
-    new_console().print(table)
+        values = [evaluation[name].accuracy for name in (source, *unseen)]
+        rows.append(Row(method, [percent(value) for value in (*values, evaluation.average())]))
+    columns = numbers(f"{source} (source)", *unseen, "average unseen")
+    show(Table("Accuracy %, domains never trained on", "method", columns, rows))
 
 
 def evaluation_as_json(
@@ -237,66 +236,68 @@ def say_if_not_held_out(run: Run) -> None:
 
 
 def show_predictions(files: Sequence[str], predictions: Predictions) -> None:
-    entropies = "entropy (nats)", "mutual information"
-    table = new_table("image", "label", "probability %", *entropies, "domain score", "out of domain")
-    for row in predictions_as_json(files, predictions):
-        score = "–" if row["domain_score"] is None else f"{row['domain_score']:.2f}"
-        flag = {None: "–", True: "yes", False: "no"}[row["out_of_domain"]]
-        doubts = [f"{row[name]:.3f}" for name in ("uncertainty", "mutual_information")]
-        table.add_row(row["file"], row["label"], percent(row["probability"]), *doubts, score, flag)
-    new_console().print(table)
+    rows = [
+        Row(
+            row["file"],
+            [
+                text(row["label"]),
+                percent(row["probability"]),
+                *(number(row[name]) for name in ("uncertainty", "mutual_information")),
+                *_out_of_domain(row),
+            ],
+        )
+        for row in predictions_as_json(files, predictions)
+    ]
+    columns = numbers("label", "probability %", "entropy (nats)", "mutual information", "domain score", "out of domain")
+    show(Table("", "image", columns, rows))
 
 
 def show_masks(rows: Sequence[Mapping[str, Any]]) -> None:
     """What was written for each image, and what it says on the whole."""
-    table = new_table("image", "mean entropy (nats)", "domain score", "out of domain", "most of it", "")
+    shown = []
     for row in rows:
-        score = "–" if row["domain_score"] is None else f"{row['domain_score']:.2f}"
-        flag = {None: "–", True: "yes", False: "no"}[row["out_of_domain"]]
         most = max(row["shares"], key=row["shares"].__getitem__)
-        share = f"{most}, {100 * row['shares'][most]:.0f}%"
-        table.add_row(row["file"], f"{row['uncertainty']:.3f}", score, flag, share)
-    console = new_console()
-    console.print(table)
-    for row in rows:
-        console.print(f"{row['file']}: mask in {row['mask']}, uncertainty in {row['uncertainty_map']}", soft_wrap=True)
+        share = text(f"{most}, {percent(row['shares'][most], 0).text}%")
+        shown.append(Row(row["file"], [number(row["uncertainty"]), *_out_of_domain(row), share]))
+    columns = numbers("mean entropy (nats)", "domain score", "out of domain", "most of it")
+    notes = [f"{row['file']}: mask in {row['mask']}, uncertainty in {row['uncertainty_map']}" for row in rows]
+    show(Table("", "image", columns, shown, notes))
 
 
-def show_data(folder: Path, rows: Sequence[Row], json: bool) -> None:
+def _out_of_domain(row: Mapping[str, Any]) -> list[Cell]:
+    flag = row["out_of_domain"]
+    return [number(row["domain_score"], 2), Cell(GAP) if flag is None else text("yes" if flag else "no")]
+
+
+def show_data(folder: Path, rows: Sequence[DataRow], json: bool) -> None:
     if json:
         print(json_format.dumps({"folder": str(folder), "data": [asdict(row) for row in rows]}, indent=2))
         return
-    table = Table("data", "what it is", "state", "images", box=SIMPLE_HEAD, title=f"In {folder}", title_justify="left")
+    shown, notes = [], []
     for row in rows:
-        counts = ", ".join(f"{count:,} {split}" for split, count in row.counts.items())
-        table.add_row(row.name, row.what, row.state, counts)
-    console = new_console()
-    console.print(table)
-    for row in rows:  # too long for a column: one line each
+        counts = ", ".join(f"{images:,} {split}" for split, images in row.counts.items())
+        shown.append(Row(row.name, texts(row.what, row.state, counts)))
         where = row.where.replace(f"{folder}/", "")
-        console.print(f"{row.name}: {'; '.join([where, *row.problems])}", soft_wrap=True)
+        notes.append(f"{row.name}: {'; '.join([where, *row.problems])}")  # too long for a column
+    show(Table(f"In {folder}", "data", words("what it is", "state", "images"), shown, notes))
 
 
 def show_methods(kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Methods, or adaptations, and below them the settings of each."""
-    table = Table(kind, "what it does", "step, ERM = 1", "from", box=SIMPLE_HEAD)
-    for row in rows:
-        cost = "–" if row["cost"] is None else f"{row['cost']:.1f}"
-        table.add_row(row["name"], row["summary"], cost, row["citation"])
-    console = new_console()
-    console.print(table)
-    for row in rows:
-        settings = Table(f"{row['name']}: --set", "default", "what", box=SIMPLE_HEAD)
-        for name, setting in row["settings"].items():
-            settings.add_row(name, str(setting["default"]), setting["what"])
-        console.print(settings)
+    columns = words("what it does", "step, ERM = 1", "from")
+    methods = [Row(row["name"], [text(row["summary"]), number(row["cost"], 1), text(row["citation"])]) for row in rows]
+    show(Table("", kind, columns, methods), *map(_settings, rows))
+
+
+def _settings(method: Mapping[str, Any]) -> Table:
+    rows = [Row(name, texts(str(each["default"]), each["what"])) for name, each in method["settings"].items()]
+    return Table("", f"{method['name']}: --set", words("default", "what"), rows)
 
 
 def show_benchmarks(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = Table("benchmark", "what it is", "source", "unseen targets", "network", box=SIMPLE_HEAD)
+    shown = []
     for row in rows:
-        targets = ", ".join(row["targets"])
-        if row["corruptions"]:  # 95 names
-            targets = f"{len(KINDS)} corruptions × {len(SEVERITIES)} severities"
-        table.add_row(row["name"], row["summary"], row["source"], targets, row["network"])
-    new_console().print(table)
+        many = f"{len(KINDS)} corruptions × {len(SEVERITIES)} severities"  # 95 names
+        targets = many if row["corruptions"] else ", ".join(row["targets"])
+        shown.append(Row(row["name"], texts(row["summary"], row["source"], targets, row["network"])))
+    show(Table("", "benchmark", words("what it is", "source", "unseen targets", "network"), shown))

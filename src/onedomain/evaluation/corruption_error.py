@@ -6,21 +6,13 @@ under the same settings, not to those of AlexNet as for ImageNet-C.
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
-from onedomain.data.files import read_json_lines
-from onedomain.errors import UserError
-from onedomain.settings import Settings
 
-RESULTS = "results.jsonl"
-UNIMPORTANT = ("checkpoint_every", "log_every")  # settings that do not change what is learned
 Row = Mapping[str, Any]
 
 
@@ -107,52 +99,3 @@ def from_records(rows: Iterable[Row], benchmark: str) -> Robustness:
         else:
             clean = float(row["value"])
     return Robustness(clean, accuracy, tuple(notes))
-
-
-def find_erm(own: Sequence[Row], benchmark: str, runs: Path) -> tuple[Path, Robustness] | None:
-    """Among the run folders in `runs`, the ERM run that was trained and scored as the run of these records was."""
-    for results in sorted(runs.glob(f"*/{RESULTS}")):
-        try:
-            with results.open(encoding="utf-8") as file:
-                if not own or not trained_alike(json.loads(file.readline()), own[0]):
-                    continue
-            rows = [row for row in read_json_lines(results, "domain") if row.get("benchmark") == benchmark]
-        except (UserError, OSError, ValueError):  # a folder beside this one is not this run's business
-            continue
-        if rows and _same_data(rows, own):
-            return results.parent, from_records(rows, benchmark)
-    return None
-
-
-def trained_alike(row: Any, own: Row) -> bool:
-    """Whether a record, of which all in a folder have the same run, is of an ERM run trained as ours."""
-    if not isinstance(row, dict) or row.get("method") != "erm":
-        return False
-    same = all(row.get(key) == own.get(key) for key in ("trained_on", "seed", "source"))
-    return same and _shared_settings(row) == _shared_settings(own)
-
-
-def _shared_settings(row: Row) -> dict[str, Any]:
-    """What all methods have in common; a setting newer than the record had its default."""
-    given, defaults = row.get("settings", {}), Settings.model_construct().model_dump(mode="json")
-    return {name: given.get(name, default) for name, default in defaults.items() if name not in UNIMPORTANT}
-
-
-def _same_data(rows: Sequence[Row], own: Sequence[Row]) -> bool:
-    def scored(of: Sequence[Row]) -> dict[str, str]:
-        return {row["domain"]: row.get("data", "") for row in of if row.get("metric") == "accuracy"}
-
-    theirs = scored(rows)
-    return all(theirs.get(domain) == data for domain, data in scored(own).items())
-
-
-def command_for_erm(own: Row, benchmark_settings: Mapping[str, Any], out: Path) -> str:
-    """The command that makes the ERM run to compare with, on the source of the run of this record."""
-    trained_on = own.get("trained_on")
-    source = ["--benchmark", trained_on] if trained_on else ["--source", "DIR"]
-    command = ["onedomain", "train", *source, "--method", "erm", "--seed", str(own["seed"])]
-    usual = {**Settings.model_construct().model_dump(mode="json"), **benchmark_settings}
-    for name, value in _shared_settings(own).items():
-        if value != usual.get(name):
-            command += ["--steps", str(value)] if name == "steps" else ["--set", f"{name}={value}"]
-    return shlex.join([*command, "--out", str(out)])

@@ -21,8 +21,8 @@ class Outcome:
     every run that was scored on as many images; the embedding (None if the network's layer is not named) and the
     probabilities are of all of them, `sample_images`, bytes of (height, width, channels), of the first ones.
 
-    Where pixels have labels, a number for each would be too large: `labels` and `predicted` are None, `shares_right` is
-    the share of an image's pixels that are right, the other values are means over its pixels; void ones do not count,
+    For segmentation a number per pixel would be too large: `labels` and `predicted` are None, `shares_right` is the
+    share of an image's pixels that are right, the other values are means over its pixels; void ones do not count,
     and an image of nothing else has NaN. Of the first images of the sample there are pictures of their own size: bytes
     (`mask_images`), true and predicted classes (n, H, W), and the entropy of each pixel in nats; `void` is the class
     that never counts.
@@ -55,12 +55,12 @@ class Outcome:
 
     @property
     def dense(self) -> bool:
-        """Whether pixels have labels."""
+        """Whether it is of segmentation."""
         return self.labels is None
 
     @property
     def right(self) -> FloatArray:
-        """1 for an image whose class was found, else 0; where pixels have labels, the share of them that is right."""
+        """1 for an image whose class was found, else 0; for segmentation, the share of right pixels."""
         if self.shares_right is not None:
             return self.shares_right
         return np.asarray(self.labels == self.predicted, np.float64)

@@ -1,4 +1,4 @@
-"""Pictures of what was said of pixels, from outcomes alone: the image, the truth, predictions and uncertainty."""
+"""Pictures of segmentation from outcomes alone: the image, the truth, predictions and uncertainty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which metric figures and reports show of a benchmark: accuracy, or mIoU where pixels have labels."""
+"""Which metric figures and reports show of a benchmark: accuracy, or mIoU for segmentation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIOU = ShownMetric("miou", "mIoU", "mIoU")
 
 
 def shown_metric(runs: Sequence[RunRecords], benchmark: str) -> ShownMetric:
-    """What the benchmark says; of images of one's own, mIoU if the runs were trained on labels of pixels."""
+    """What the benchmark says; of images of one's own, mIoU if the runs were trained for segmentation."""
     known = BENCHMARKS.get(benchmark)
     if known is not None:
         return next(metric for metric in (ACCURACY, MIOU) if metric.name == known.metric)

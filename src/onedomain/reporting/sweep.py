@@ -1,4 +1,4 @@
-"""A grid of runs on this machine: a process each, so many at a time, watched through their progress lines."""
+"""A grid of runs on this machine: one process per run, so many at a time, watched through their progress lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from typing import Protocol
 from onedomain.data.files import make_folder, os_errors_are_user_errors
 from onedomain.data.progress import FORM
 from onedomain.errors import UserError
-from onedomain.training.loop import stop_requests
 
 LOCK = ".lock"
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -92,6 +91,8 @@ def run_jobs(jobs: Sequence[Job], parallel: int, board: Board, keep_open: Sequen
     Ctrl-C or SIGTERM asks the running ones to save and end, and begins no others; a second Ctrl-C kills them.
     `keep_open` are file descriptors that the processes inherit.
     """
+    from onedomain.training.loop import stop_requests
+
     waiting, running, ended = list(jobs), list[_Child](), list[Ended]()
     pace = _Pace(jobs, parallel)
     with stop_requests() as stop:

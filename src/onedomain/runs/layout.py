@@ -4,7 +4,7 @@ from __future__ import annotations
 
 MANIFEST = "run.yaml"  # what the run is: all settings, seed, versions, data fingerprint
 METRICS = "metrics.jsonl"  # what training logged
-CHECKPOINT = "checkpoint.pt"  # where training goes on
+CHECKPOINT = "checkpoint.pt"  # from which training resumes
 WEIGHTS = "model.safetensors"  # of the trained network; written last, so that it means a finished run
 AUXILIARY = "auxiliary.safetensors"  # what was learned beside the network, such as φ
 CALIBRATION = "calibration.safetensors"  # what `out_of_domain` rests on

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +30,7 @@ class NetworkInfo(_Strict):
 
 
 class SourceInfo(_Strict):
-    """The source domain: what must be equal to go on with a run, and what its model expects of images."""
+    """The source domain: what must be equal to resume a run, and what its model expects of images."""
 
     name: str
     split: str
@@ -67,7 +66,7 @@ class AdaptationInfo(_Strict):
     benchmark: str | None  # whose target it is; None for a user's own images
     split: str
     fingerprint: str  # of the images that were drawn from
-    shots: int  # a class; of dense labels, in all
+    shots: int  # per class; for segmentation, in all
     draw: int  # the seed
     missing_classes: tuple[str, ...]  # without a drawn image
     parent: str | None  # its folder
@@ -151,45 +150,8 @@ def refuse_used_folder(folder: Path) -> None:
     if folder.is_dir() and any(not entry.name.startswith(TEMPORARY) for entry in folder.iterdir()):
         hint = "a new or empty folder"
         if (folder / MANIFEST).exists():
-            hint += ", or --resume to go on with this run"
+            hint += ", or --resume to continue this run"
         raise UserError("out", f"{folder} exists and is not empty", hint)
-
-
-def refuse_changes(before: Manifest, now: Manifest) -> None:
-    """A resumed run must be the same run: same method, settings, seed, network and data."""
-    if (before.adaptation is None) != (now.adaptation is None):
-        was = "a trained run" if before.adaptation is None else "an adapted run"
-        raise UserError("out", f"holds {was}, which is gone on with otherwise", resume_command(before))
-    if before.adaptation and now.adaptation:  # the parent may have moved
-        told = {"parent": before.adaptation.parent, "usually": before.adaptation.usually}
-        moved = now.adaptation.model_copy(update=told)
-        now = now.model_copy(update={"adaptation": moved})
-    for part in ("method", "seed", "benchmark", "network", "source", "settings", "adaptation"):
-        _refuse_difference(part, getattr(before, part), getattr(now, part))
-
-
-def _refuse_difference(part: str, old: Any, new: Any) -> None:
-    """Name the first part, however deep, that is not as it was."""
-    if old == new:
-        return
-    if isinstance(old, BaseModel) and isinstance(new, BaseModel):
-        old, new = old.model_dump(), new.model_dump()
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in {**old, **new}:
-            _refuse_difference(key, old.get(key), new.get(key))
-    raise UserError(part, f"is {new!r} now, and was {old!r}", f"{old!r} to resume, or another --out")
-
-
-def resume_command(manifest: Manifest, folder: Path | str = "FOLDER") -> str:
-    """What to type to go on with a run that was stopped."""
-    adaptation = manifest.adaptation
-    if adaptation is None:
-        return shlex.join(["onedomain", "train", "--resume", "--out", str(folder)])
-    target = adaptation.target if adaptation.benchmark else f"{adaptation.target}=DIR"
-    words = ["onedomain", "adapt", adaptation.parent or "RUN", "--target", target, "--shots", str(adaptation.shots)]
-    words += ["--method", adaptation.method, "--seed", str(adaptation.draw), "--resume", "--out", str(folder)]
-    words += ["--source", "DIR"] if adaptation.from_scratch and manifest.benchmark is None else []
-    return shlex.join(words)
 
 
 def warn_of_other_environment(before: Manifest, now: Manifest) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from onedomain.data.files import read_json_lines
 from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
+from onedomain.runs.commandline import evaluate_command, onedomain, resume_command
+from onedomain.runs.identity import Identity, identify
 from onedomain.runs.layout import BEFORE, MANIFEST, METRICS, OWN, RESULTS, WEIGHTS
-from onedomain.runs.manifest import Manifest, read_manifest, resume_command
+from onedomain.runs.manifest import Manifest, read_manifest
 from onedomain.runs.outcomes import read_outcomes
 from onedomain.runs.samples import AugmentedSample, read_samples
 from onedomain.runs.snapshots import Snapshot, read_snapshots
@@ -28,6 +30,10 @@ class RunRecords:
     metrics: list[dict[str, Any]] = field(repr=False)
     finished: bool
     _outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def identity(self) -> Identity:
+        return identify(self.manifest)
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
@@ -71,10 +77,8 @@ class RunRecords:
 
     def evaluate_command(self, benchmark: str | None = None) -> str:
         """What to type to score this run."""
-        words = ["onedomain", "evaluate", str(self.folder)]
-        if benchmark == OWN or (benchmark is None and self.manifest.benchmark is None):
-            return f"{shlex.join(words)} --on NAME=DIR"
-        return shlex.join([*words, *(["--benchmark", benchmark] if benchmark else [])])
+        known = benchmark is not None or self.manifest.benchmark is None
+        return evaluate_command(self.folder, benchmark) if known else onedomain("evaluate", str(self.folder))
 
 
 def read_run(folder: str | Path, *, unfinished: bool = False) -> RunRecords:

@@ -25,7 +25,7 @@ class AugmentedSample:
     `originals` and `images` are bytes of (N, height, width, channels), cut off at the range of the source's pixels.
     `origins` says where an original comes from: 0 is the source, n the n-th augmented domain. `embedding`, float16 of
     (M, D), is of the same and of more images, None before the run was scored; `labels` has M classes, of which the
-    first N are those of the images, and is empty where pixels have labels.
+    first N are those of the images, and is empty for segmentation.
     """
 
     domain: str

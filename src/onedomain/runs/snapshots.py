@@ -1,6 +1,6 @@
 """Moments of a training, seen on a fixed sample of the source: one small file each, for figures over time.
 
-What is looked at is the method's to say (`Method.snapshot`). Looking changes nothing: no weight, no random number.
+The method decides what a snapshot holds (`Method.snapshot`). Taking one changes no weight and no random number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from onedomain.runs.layout import SNAPSHOTS
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a method said of the sample after `step` steps, by name."""
+    """A method's arrays on the sample after `step` steps, by name."""
 
     step: int
     arrays: dict[str, np.ndarray] = field(repr=False)

@@ -19,12 +19,12 @@ from onedomain.errors import UserError
 from onedomain.evaluation.calibration import MOST_IMAGES, Calibration, calibrate
 from onedomain.methods.base import Method, Setup
 from onedomain.networks import NamedNetwork
+from onedomain.runs.identity import refuse_changes
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import (
     Manifest,
     begin_folder,
     read_manifest,
-    refuse_changes,
     refuse_used_folder,
     warn_of_other_environment,
 )

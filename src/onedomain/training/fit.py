@@ -21,8 +21,9 @@ from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
 from onedomain.networks.pretrained import file_digest, load_pretrained
 from onedomain.networks.weights import load_weights
+from onedomain.runs.commandline import resume_command
 from onedomain.runs.layout import AUXILIARY, CALIBRATION, CHECKPOINT, METRICS, WEIGHTS
-from onedomain.runs.manifest import Manifest, read_manifest, resume_command
+from onedomain.runs.manifest import Manifest, read_manifest
 from onedomain.training.begin import checked_seed, pick_device, set_aside, set_up_to_answer, set_up_to_train, trained
 from onedomain.training.checkpoint import load_checkpoint
 from onedomain.training.describe import describe_run

@@ -21,8 +21,8 @@ from onedomain.data.progress import progress as show_progress
 from onedomain.errors import UserError
 from onedomain.evaluation.calibration import Calibration
 from onedomain.evaluation.gathering import Gathering
+from onedomain.evaluation.measures import METRICS as SCORED
 from onedomain.evaluation.outcome import Outcome
-from onedomain.evaluation.scores import METRICS as SCORED
 from onedomain.evaluation.scores import Evaluation, Scores, batches_in_order, score
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork

@@ -14,6 +14,7 @@ from onedomain.methods import method_class
 from onedomain.runs.manifest import Environment, Manifest, NetworkInfo, SourceInfo, begin_folder
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import RunRecords, read_run
+from onedomain.training.describe import set_otherwise
 
 CLASSES = ("a", "b", "c")
 
@@ -28,6 +29,7 @@ def make_run(folder: Path, method="erm", seed=0, settings=None, accuracies=None,
     environment = Environment(python="3", torch="2", numpy="2", platform="p", device="cpu", threads=1)
     manifest = Manifest(
         onedomain=od.__version__, method=method, settings=configured.settings.model_dump(mode="json"), seed=seed,
+        usually=set_otherwise(configured, {}),
         benchmark=benchmark, network=NetworkInfo(name="lenet", embedding="e", perturb=()), source=source,
         environment=environment, started="now",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from onedomain.reporting.figures import figures_for, save
 from onedomain.reporting.figures.domains import accuracy
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.severity import MOST_LINES, over_severity
-from onedomain.reporting.grouping import method_title
+from onedomain.reporting.names import method_title
 from onedomain.runs.records import read_run
 from tests.reporting.figures.made import add_outcome, add_snapshot, make_run
 

@@ -10,8 +10,9 @@ import numpy as np
 import yaml
 
 from onedomain import __version__
+from onedomain.benchmarks import BENCHMARKS
+from onedomain.evaluation.measures import wilson_interval
 from onedomain.evaluation.outcome import Outcome
-from onedomain.evaluation.scores import wilson_interval
 from onedomain.methods import method_class, method_names
 from onedomain.methods.adapt import adaptation_class, adaptation_names
 from onedomain.runs.manifest import AdaptationInfo, Environment, Manifest, NetworkInfo, SourceInfo
@@ -27,11 +28,18 @@ STARTED = "2026-01-02T03:04:05+00:00"
 def made_manifest(
     method="erm", seed=0, benchmark="bench", own=None, name="home", classes=CLASSES, source="source-print", **settings
 ):
-    usual = method_class(method)().settings.model_dump(mode="json") if method in method_names() else {"steps": 10}
+    known = BENCHMARKS.get(benchmark or "")
+    recipe = known.settings_of(method) if known else {}
+    default, usual = (
+        (method_class(method)(**given).settings.model_dump(mode="json") if method in method_names() else {"steps": 10})
+        for given in ({}, recipe)
+    )
+    chosen = default | settings
     return Manifest(
         onedomain=__version__,
         method=method,
-        settings=usual | settings,
+        settings=chosen,
+        usually={name: value for name, value in usual.items() if chosen[name] != value},
         seed=seed,
         benchmark=benchmark,
         network=NetworkInfo(name=None if own else "lenet", own=own, embedding="features", perturb=()),
@@ -98,9 +106,12 @@ def adapted(run, rows=None, folder=None, **changes):
     kind = adaptation_class(given["method"]) if given["method"] in adaptation_names() else adaptation_class("fine-tune")
     usual = kind(**kind().planned(len(given["images"]))).settings.model_dump(mode="json")
     settings = usual | given.pop("settings", {})
+    usually = {name: value for name, value in usual.items() if settings[name] != value}
     before = None if given["from_scratch"] else run.manifest.adaptation
-    info = AdaptationInfo(**{"parent_weights": "w", "before": before, "settings": settings, **given})
-    own = {"method": info.method, "settings": info.settings} if info.from_scratch else {}
+    info = AdaptationInfo(
+        **{"parent_weights": "w", "before": before, "settings": settings, "usually": usually, **given}
+    )
+    own = {"method": info.method, "settings": info.settings, "usually": usually} if info.from_scratch else {}
     manifest = run.manifest.model_copy(update={"adaptation": info, **own})
     named = f"{run.folder}-{info.target}-{info.method}-{info.shots}/draw-{info.draw}"
     return replace(run, manifest=manifest, results=run.results if rows is None else rows, folder=Path(folder or named))

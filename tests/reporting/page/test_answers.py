@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from onedomain.errors import UserError
+from onedomain.reporting.comparison import compare
 from onedomain.reporting.page.answers import as_data_address, choose, galleries, mean_warnings, warnings
-from onedomain.reporting.page.comparison import compare
 from onedomain.reporting.page.doubts import DOUBTS, uncertainty_by_domain, uncertainty_table
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import read_runs
@@ -82,7 +82,7 @@ def test_without_answers_there_are_no_images_and_no_counts(tmp_path):
     comparison = compare(read_runs([folder]), "bench")
     assert galleries(comparison) == []
     [row] = uncertainty_table(comparison, "x").rows
-    texts = dict(zip((doubt.name for doubt in DOUBTS), (cell.text for cell in row[1:]), strict=True))
+    texts = dict(zip((doubt.name for doubt in DOUBTS), (cell.text for cell in row.cells), strict=True))
     assert texts["wrong flagged"] == "–"
     assert texts["flagged"] == "50.0"
 
@@ -128,10 +128,11 @@ def test_the_best_doubts_are_marked():
     runs = [made_run({"a": 0.2}, "erm"), made_run({"a": 0.6}, "sdg")]  # the metrics made grow with the accuracy
     table = uncertainty_table(compare(runs, "bench"), "x")
     names = [column.name for column in table.columns]
-    marked = {row[0].text: [name for name, cell in zip(names, row, strict=True) if cell.best] for row in table.rows}
+    marked = {row.title: [name for name, cell in zip(names, row.cells, strict=True) if cell.mark] for row in table.rows}
     assert marked == {"SDG": ["error AUROC"], "ERM": ["AURC", "ECE", "NLL", "Brier"]}
     by_domain = uncertainty_by_domain(compare(runs, "bench"), "x")
-    assert [[cell.text for cell in row[:3]] for row in by_domain.rows] == [["SDG", "a", "60.0"], ["ERM", "a", "20.0"]]
+    shown = [[row.title, *(cell.text for cell in row.cells[:2])] for row in by_domain.rows]
+    assert shown == [["SDG", "a", "60.0"], ["ERM", "a", "20.0"]]
 
 
 def test_grey_images_are_grey_and_alpha_is_dropped():

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from onedomain.errors import UserError
-from onedomain.reporting.grouping import method_title
+from onedomain.reporting.comparison import compare, refuse_old_records
+from onedomain.reporting.contenders import is_baseline
+from onedomain.reporting.names import method_title
 from onedomain.reporting.page.accuracy import accuracy_table
-from onedomain.reporting.page.comparison import compare
-from onedomain.reporting.page.contenders import is_baseline
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.sections import remarks
 from tests.reporting.page.made import adapted, made_rows, made_run
@@ -39,7 +39,7 @@ def test_seeds_are_averaged_and_methods_ranked_by_the_average():
     assert [cell.mark for cell in sdg.values()] == ["best", "best", "best", "close"]  # one seed may have been unlucky
     assert erm["home"].mark == "best"
     assert erm["far"].mark == ""
-    assert "1 to 2 seeds" in table.legend
+    assert "1 to 2 seeds" in table.notes[0]
 
 
 def test_every_best_is_marked_and_what_chance_explains():
@@ -58,7 +58,7 @@ def test_only_domains_that_all_have_are_averaged():
     assert comparison.compared == ["a"]
     assert [each.title for each in comparison.contenders] == ["SDG", "ERM"]
     table = accuracy_table(comparison)
-    assert cells(table, "SDG")["b"] is None
+    assert cells(table, "SDG")["b"].value is None
     assert cells(table, "ERM")["average"].text == "40.0"
     assert "b is left out of the average: not every run was scored on it." in remarks(comparison)
 
@@ -90,7 +90,7 @@ def test_the_papers_values_stand_beside_the_methods_and_ablations_it_reports():
     assert cells(table, "SDG")["average"].paper == "63.01"  # of the three that were scored
     assert cells(table, "SDG")["mnist"].paper == ""
     assert cells(table, "AugMix")["svhn"].paper == ""
-    reduced = [row.note for row in table.rows if row.reduced]
+    reduced = [row.note for row in table.rows if row.badge]
     assert reduced == ["4,000 of 10,000 steps · seed\u00a00"]
     said = remarks(compare(runs, "digits"))
     assert "Reduced protocol: syn of digits was not scored." in said
@@ -102,14 +102,14 @@ def test_the_quick_protocol_is_the_same_method_reduced():
     quick = {"steps": 1000, "domain_size": 1000}
     comparison = compare([made_run({}, "sdg", benchmark="digits", rows=rows, **quick)], "digits")
     assert cells(accuracy_table(comparison), "SDG")["svhn"].paper == "42.55"
-    assert accuracy_table(comparison).rows[0].reduced
+    assert accuracy_table(comparison).rows[0].badge
     line = "Reduced protocol: SDG was trained with steps 1,000 of 10,000, domain size 1,000 of 5,000."
     assert line in remarks(comparison)
     larger = compare([made_run({}, "sdg", benchmark="digits", rows=rows, domain_size=9000)], "digits")
     assert cells(accuracy_table(larger), "SDG")["svhn"].paper == ""  # that is a change, not a reduction
     longer = compare([made_run({}, "sdg", benchmark="digits", rows=rows, steps=20_000)], "digits")
     assert cells(accuracy_table(longer), "SDG")["svhn"].paper == "42.55"
-    assert not accuracy_table(longer).rows[0].reduced
+    assert not accuracy_table(longer).rows[0].badge
 
 
 def test_what_an_adapted_run_fell_short_of_is_its_parents_training():
@@ -122,7 +122,7 @@ def test_what_an_adapted_run_fell_short_of_is_its_parents_training():
 
 def test_a_protocol_is_reduced_only_where_there_is_one():
     table = accuracy_table(compare([made_run({"a": 0.5}, steps=5)], "bench"))  # a benchmark that is not ours
-    assert not table.rows[0].reduced
+    assert not table.rows[0].badge
 
 
 def test_the_paper_says_nothing_of_runs_trained_elsewhere():
@@ -179,14 +179,14 @@ def test_an_adapted_run_stands_beside_its_parent_and_is_not_ranked_with_it():
     assert (is_baseline(plain), is_baseline(few_shot)) == (True, False)
     assert few_shot.seeds == ["0", "1"]
     table = accuracy_table(comparison)
-    assert [(column.name, column.home) for column in table.columns][1:] == [("svhn", False), ("mnist", True)]
+    assert [(column.name, column.role) for column in table.columns][1:] == [("svhn", ""), ("mnist", "home")]
     assert cells(table, "ERM")["svhn"].paper == "27.83"
     beside = cells(table, "ERM, 7 shots of svhn")
     assert (beside["svhn"].text, beside["svhn"].spread, beside["svhn"].paper) == ("55.0", "± 7.1", "")
     assert (beside["svhn"].mark, beside["average"].mark, beside["mnist"].mark) == ("", "", "")
     assert cells(table, "ERM")["mnist"].mark == "best"  # what was forgotten compares
     assert table.rows[1].note == "438 steps · 2\u00a0draws"
-    assert "± standard deviation over draws" in table.legend
+    assert "± standard deviation over draws" in table.notes[0]
     assert headline(comparison).holds_up == "ERM has 30.0% on svhn, against 98.0% on mnist, its source."
     said = "ERM, 7 shots of svhn has learned images of svhn: it is not ranked with what has not."
     assert said in remarks(comparison)
@@ -217,7 +217,7 @@ def test_the_paper_says_nothing_of_another_network():
 def test_records_of_an_earlier_form_say_how_to_renew_them():
     rows = [{key: value for key, value in row.items() if key != "training_parameters"} for row in made_rows({"a": 0.5})]
     with pytest.raises(UserError, match=r"no 'training_parameters'; .*onedomain evaluate runs/erm-0 --benchmark bench"):
-        compare([made_run({}, rows=rows)], "bench")
+        refuse_old_records(compare([made_run({}, rows=rows)], "bench"))
 
 
 def test_methods_are_spelled_as_in_the_paper():

@@ -8,12 +8,13 @@ from html.parser import HTMLParser
 import pytest
 
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
+from onedomain.reporting.comparison import compare
+from onedomain.reporting.estimates import Estimate, over_domains
 from onedomain.reporting.page.accuracy import accuracy_table
 from onedomain.reporting.page.answers import galleries
-from onedomain.reporting.page.comparison import compare
 from onedomain.reporting.page.corruptions import corruptions
-from onedomain.reporting.page.estimates import Estimate, average
 from onedomain.reporting.page.page import render
+from onedomain.reporting.table import PLAIN, SECTION
 from tests.reporting.page.made import adapted, made_outcome, made_rows, made_run, write_run
 
 LITE = "cifar10-c-lite"
@@ -33,8 +34,19 @@ def run(method, accuracies, seed=0, note="", **settings):
 
 
 def texts(found, title):
-    [row] = [row for row in found.table.rows if row[0].text == title]
-    return dict(zip([head.name for head in found.table.columns], [cell.text for cell in row], strict=True))
+    [row] = [row for row in found.table.rows if row.title == title]
+    return dict(zip([column.name for column in found.table.columns], [cell.text for cell in row.cells], strict=True))
+
+
+def sections(table):
+    """The rows of each section, by its title."""
+    found = {}
+    for row in table.rows:
+        if row.kind == SECTION:
+            found[row.title] = rows = []
+        else:
+            rows.append(row)
+    return found
 
 
 def test_the_main_table_has_categories_and_averages_and_not_95_columns():
@@ -45,7 +57,7 @@ def test_the_main_table_has_categories_and_averages_and_not_95_columns():
     sdg, erm = table.rows
     assert (sdg.title, erm.title) == ("SDG", "ERM")
     # 0.1 on the mean of five severities; the average is over corruptions, 3, 5, 4 and 7 of them.
-    assert [cell.value for cell in erm.cells] == pytest.approx(
+    assert [cell.value / 100 for cell in erm.cells] == pytest.approx(
         [(3 * 0.1 + 5 * 0.2 + 4 * 0.3 + 7 * 0.4) / 19 + 0.1, 0.35, 0.2, 0.3, 0.4, 0.5, 0.9]
     )
     assert [cell.mark for cell in sdg.cells[:6]] == ["best"] * 6
@@ -53,8 +65,8 @@ def test_the_main_table_has_categories_and_averages_and_not_95_columns():
 
 def test_an_average_over_changed_copies_of_the_same_images_is_no_surer_than_one_of_them():
     two = [Estimate((0.5,), 0.04), Estimate((0.7,), 0.04)]
-    assert average(two).of_images == pytest.approx(0.02)
-    assert average(two, same_images=True).of_images == pytest.approx(0.04)
+    assert over_domains(two).of_images == pytest.approx(0.02)
+    assert over_domains(two, same_images=True).of_images == pytest.approx(0.04)
     table = accuracy_table(compare([run("erm", scores(0.5)), run("sdg", scores(0.51))], LITE))
     assert table.rows[1].cells[0].mark == "close"  # 1,000 images, not 95,000
     assert table.rows[1].cells[2].mark == "close"
@@ -64,14 +76,14 @@ def test_heat_maps_hold_every_corruption_at_every_severity_and_means_over_seeds(
     found = corruptions(compare([run("sdg", scores(0.2)), run("sdg", scores(0.4), 1), run("erm", scores())], LITE), "p")
     assert [each.title for each in found.maps] == ["SDG", "ERM"]
     sdg, erm = found.maps
-    assert [name for name, _ in sdg.blocks] == [*CATEGORIES, "means"]
-    assert [row.name for _, rows in sdg.blocks[:4] for row in rows if not row.mean] == list(KINDS)
-    fog = sdg.blocks[0][1][0]
+    assert list(sections(sdg)) == [*CATEGORIES, "means"]
+    assert [row.title for row in sdg.rows if row.kind == PLAIN] == list(KINDS)
+    fog = sections(sdg)["weather"][0]
     assert [cell.text for cell in fog.cells] == ["50", "45", "40", "35", "30", "40"]
     assert [cell.share for cell in fog.cells] == pytest.approx([50, 45, 40, 35, 30, 40])
-    noise_mean = dict(erm.blocks)["noise"][-1]
+    noise_mean = sections(erm)["noise"][-1]
     assert [cell.share for cell in noise_mean.cells] == pytest.approx([50, 45, 40, 35, 30, 40])
-    corruptions_mean, categories_mean = dict(erm.blocks)["means"]
+    corruptions_mean, categories_mean = sections(erm)["means"]
     assert corruptions_mean.cells[4].share == pytest.approx(100 * (0.3 + 1 + 1.2 + 2.8) / 19, abs=0.05)
     assert categories_mean.cells[4].share == pytest.approx(25)
 
@@ -79,7 +91,7 @@ def test_heat_maps_hold_every_corruption_at_every_severity_and_means_over_seeds(
 def test_what_was_not_scored_is_a_gap():
     some = {domain: value for domain, value in scores().items() if not domain.startswith("fog-3")}
     found = corruptions(compare([run("erm", some)], LITE), "p")
-    fog = found.maps[0].blocks[0][1][0]
+    fog = sections(found.maps[0])["weather"][0]
     assert [cell.text for cell in fog.cells] == ["30", "25", "–", "15", "10", "–"]
     assert fog.cells[2].share is None
 
@@ -155,7 +167,7 @@ def test_the_page_has_a_table_with_headings_for_every_method_and_says_what_the_i
     assert "The corrupted images: regenerated." in page
     assert 'href="#part-1-corruptions"' in page
     assert "96 domains</summary>" in page
-    assert page.count('<th scope="col" class="number') < 40
+    assert page.count('<th scope="col" class="number') < 50 + 5 * 6  # the heat maps have six each
     assert "-corruptions" not in render([made_run({"home": 0.9, "night": 0.5})])
 
 

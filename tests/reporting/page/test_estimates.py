@@ -5,12 +5,12 @@ import math
 import pytest
 from scipy.stats import ttest_ind_from_stats
 
-from onedomain.reporting.page.estimates import Estimate, average, margin, too_close, variance_of_images
+from onedomain.reporting.estimates import Estimate, margin, over_domains, too_close, variance_of_images
 
 
 def test_an_average_is_taken_run_by_run():
     easy, hard = Estimate((0.8, 0.9), 0.0004), Estimate((0.2, 0.4), 0.0012)
-    both = average([easy, hard])
+    both = over_domains([easy, hard])
     assert both.values == pytest.approx((0.5, 0.65))
     assert both.mean == pytest.approx(0.575)
     assert both.deviation == pytest.approx(0.15 / math.sqrt(2))

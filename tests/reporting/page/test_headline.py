@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from onedomain.reporting.page.comparison import compare
+from onedomain.reporting.comparison import compare
 from onedomain.reporting.page.headline import headline, seeds_of
 from onedomain.runs.records import RunRecords
 from tests.reporting.page.made import made_manifest, made_outcome, made_rows, made_run, write_run

@@ -202,6 +202,6 @@ def test_a_broken_file_of_answers_is_named_and_an_old_report_kept(two_runs, tmp_
 
 def test_a_broken_calibration_is_named(two_runs, tmp_path):
     (two_runs[0] / "calibration.safetensors").write_bytes(b"x")
-    with pytest.raises(UserError, match="calibration.safetensors: is not a whole checkpoint"):
+    with pytest.raises(UserError, match="calibration.safetensors: has no threshold"):
         write_report(two_runs, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()

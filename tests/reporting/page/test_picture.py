@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 
-from onedomain.reporting.page.comparison import compare
+from onedomain.reporting.comparison import compare
 from onedomain.reporting.page.picture import BOTTOM, LEFT, LETTER, LINE, RIGHT, TOP, panels
 from tests.reporting.page.made import made_run
 

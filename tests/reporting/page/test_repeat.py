@@ -3,7 +3,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from onedomain.cli.commands import DEMO_BENCHMARK
+from onedomain.benchmarks.protocol.request import DEMO_BENCHMARK
 from onedomain.methods import method_class
 from onedomain.reporting.page.repeat import commands_to_repeat, repeatable, what_words_stand_for
 from onedomain.settings import parse_assignments, parse_settings

@@ -13,9 +13,9 @@ from PIL import Image
 
 from onedomain.errors import UserError
 from onedomain.evaluation.masks import palette
+from onedomain.reporting.comparison import compare, refuse_old_records
 from onedomain.reporting.figures.style import COLOURS
 from onedomain.reporting.page.accuracy import accuracy_table
-from onedomain.reporting.page.comparison import compare
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.page import render
 from onedomain.reporting.page.picture import panels
@@ -72,11 +72,11 @@ def test_order_marks_and_intervals_are_of_the_miou(folders):
     assert comparison.metric is MIOU
     assert [each.title for each in comparison.contenders] == ["SDG", "ERM"]
     table = accuracy_table(comparison)
-    assert table.caption == "mIoU on unseen domains, %"
+    assert table.title == "mIoU on unseen domains, %"
     sdg, erm = (row.cells[1] for row in table.rows)
     assert (sdg.text, sdg.spread, sdg.mark) == ("40.0", "39.0–41.0", "best")
     assert (erm.text, erm.mark) == ("30.0", "")
-    assert "95% interval over images, by a bootstrap: too narrow where they are frames of one video" in table.legend
+    assert "95% interval over images, by a bootstrap: too narrow where they are frames of one video" in table.notes[0]
     assert panels(comparison)[0].text == "SDG: home 60% mIoU, 5% flagged; dusk 40% mIoU, 50% flagged."
 
 
@@ -104,7 +104,7 @@ def test_records_from_before_the_miou_had_an_interval_are_refused(tmp_path):
     path = folder / "results.jsonl"
     path.write_text(path.read_text().replace('"metric": "miou"', '"metric": "miou-of-old"'))
     with pytest.raises(UserError, match="the record of miou on home has no 'value'"):
-        compare(read_runs([folder]), "bench")
+        refuse_old_records(compare(read_runs([folder]), "bench"))
 
 
 def test_runs_on_images_with_one_label_still_show_accuracy():

@@ -9,6 +9,7 @@ from onedomain.benchmarks import find_benchmark
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.plan import configured
 from onedomain.reporting.reproduce.rows import Row
+from onedomain.training.describe import set_otherwise
 
 
 def records(
@@ -16,7 +17,8 @@ def records(
 ) -> list[dict[str, Any]]:
     """The records of one run: the table's metric and another one of each domain, and one of a made domain."""
     benchmark = row.benchmark or table.benchmarks[0]
-    method, _ = configured(row, scale, find_benchmark(benchmark))
+    where = find_benchmark(benchmark)
+    method, _ = configured(row, scale, where)
     common = {
         "onedomain": "0.1.0",
         "method": row.method,
@@ -25,6 +27,7 @@ def records(
         "seed": seed,
         "steps": method.settings.steps,
         "settings": method.settings.model_dump(mode="json"),
+        "usually": set_otherwise(method, where.settings_of(row.method)),
         "source": "s0",
         "training_parameters": 7_024_958,
         "train_seconds": 90.0 + 60 * seed,

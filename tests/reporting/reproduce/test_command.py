@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from onedomain.benchmarks import BENCHMARKS
-from onedomain.cli.reproduce_command import Request, from_records, reproduce, show_what_would_be_done
+from onedomain.cli.reproduce import from_records, run_and_show, show_what_would_be_done
 from onedomain.errors import Interrupted, OnedomainError, UserError
 from onedomain.reporting.reproduce import tables
 from onedomain.reporting.reproduce.columns import Average, Score
 from onedomain.reporting.reproduce.declare import Scale, Table
+from onedomain.reporting.reproduce.grid import Request
 from onedomain.reporting.reproduce.rows import Row
 from tests.conftest import ROOT
 from tests.reporting.reproduce.toy import BENCHMARK
@@ -82,11 +83,11 @@ def grid(toy_benchmark, tmp_path_factory):
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(Interrupted) as stopped:
-        reproduce(request, json=False)
+        run_and_show(request, as_json=False)
     before = metrics.read_text().splitlines()
     said = (out / "logs" / "erm-0.log").read_text()
     with pytest.raises(OnedomainError) as failed:
-        reproduce(request, json=False)
+        run_and_show(request, as_json=False)
     return Ended(out, stopped.value, before, said, json.loads((out / "table.json").read_text()), failed.value)
 
 
@@ -123,7 +124,7 @@ def test_a_failed_run_is_named_and_the_table_has_a_gap(grid):
 def test_finished_runs_are_not_repeated(grid, capsys):
     out = grid.out
     before = fingerprints(out / "erm-0")
-    reproduce(Request(ALONE, FEW, seeds=1, out=str(out)), json=True)
+    run_and_show(Request(ALONE, FEW, seeds=1, out=str(out)), as_json=True)
     printed = capsys.readouterr()
     assert fingerprints(out / "erm-0") == before
     assert "1 of 1 runs are there already" in printed.err
@@ -136,23 +137,23 @@ def test_finished_runs_are_not_repeated(grid, capsys):
 def test_the_table_is_made_again_from_its_records_alone(grid, tmp_path, capsys):
     out, table = grid.out, grid.table
     request = Request(TOY, FEW, out=str(tmp_path / "again"))
-    from_records(request, [str(out / "records.jsonl")], json=True)
+    from_records(request, [str(out / "records.jsonl")], as_json=True)
     again = json.loads(capsys.readouterr().out)
     assert [row["cells"] for row in again["rows"]] == [row["cells"] for row in table["rows"]]
     assert again["versions"] == table["versions"]
     assert {"onedomain", "torch", "python"} <= set(again["versions"])
     assert (tmp_path / "again" / "table.tex").exists()
     with pytest.raises(UserError, match="no run of the table toy at the scale other"):
-        from_records(Request(TOY, Scale("other", 0.3)), [str(out / "records.jsonl")], json=True)
+        from_records(Request(TOY, Scale("other", 0.3)), [str(out / "records.jsonl")], as_json=True)
     with pytest.raises(UserError, match="is not a file"):
-        from_records(request, [str(tmp_path / "nowhere.jsonl")], json=True)
+        from_records(request, [str(tmp_path / "nowhere.jsonl")], as_json=True)
 
 
 def test_a_dry_run_shows_states_and_time_and_writes_nothing(grid, capsys):
     out = grid.out
     before = fingerprints(out)
     request = Request(TOY, FEW, seeds=2, out=str(out), jobs=2)
-    show_what_would_be_done(request, json=True)
+    show_what_would_be_done(request, as_json=True)
     shown = json.loads(capsys.readouterr().out)
     assert {run["run"]: run["state"] for run in shown["runs"]} == {
         "erm-0": "done",
@@ -161,7 +162,7 @@ def test_a_dry_run_shows_states_and_time_and_writes_nothing(grid, capsys):
         "erm-learning_rate-1e+30-1": "new",
     }
     assert shown["estimated_from"] == "finished runs: 1"
-    show_what_would_be_done(request, json=False)
+    show_what_would_be_done(request, as_json=False)
     text = capsys.readouterr().out
     assert "REDUCED" in text
     assert "3 of 4 runs to do, 2 at a time: about" in text
@@ -172,7 +173,7 @@ def test_other_settings_in_a_run_folder_stop_the_grid_before_it_starts(grid):
     out = grid.out
     before = fingerprints(out)
     with pytest.raises(UserError, match=r"erm-0: holds a run whose steps is 100, and here it is 20"):
-        reproduce(Request(ALONE, Scale("less", 0.1), seeds=1, out=str(out)), json=False)
+        run_and_show(Request(ALONE, Scale("less", 0.1), seeds=1, out=str(out)), as_json=False)
     assert fingerprints(out) == before
 
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from onedomain.cli.reproduce_command import Request, from_records
+from onedomain.cli.reproduce import from_records
 from onedomain.cli.reproduce_show import show_result
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.errors import UserError
+from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.reproduce.columns import RelativeError
-from onedomain.reporting.reproduce.formats import as_markdown, blocks
+from onedomain.reporting.reproduce.formats import tables
+from onedomain.reporting.reproduce.grid import Request
 from onedomain.reporting.reproduce.result import Failure, tabulate
 from onedomain.reporting.reproduce.rows import Row
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
@@ -106,9 +108,9 @@ def test_a_missing_run_of_erm_is_told_with_the_command_that_makes_it(capsys):
     assert (alone["average"].gap, cells(result, "AugMix")["mce"].gap) == ("", "")
     [told] = [note for note in result.notes if note.startswith("mCE, RmCE:")]
     assert "the run of ERM with seed 1 is missing or failed" in told
-    what = "--benchmark cifar10-c-lite --method erm --network wrn-10-1"
-    assert told.endswith(f"onedomain train --out runs/erm-1 --seed 1 {what}")
-    assert "| no ERM | no ERM |" in as_markdown(result)
+    what = "--benchmark cifar10-c-lite --method erm --seed 1 --network wrn-10-1"
+    assert told.endswith(f"onedomain train {what} --out runs/erm-1")
+    assert "| no ERM | no ERM |" in as_markdown(*tables(result))
     assert not any("missing or failed" in note for note in made(run(SDG, accuracies(0.6)), table=SEVERITY).notes)
     show_result(result)
     printed = capsys.readouterr().out
@@ -125,8 +127,8 @@ def test_errors_are_relative_to_erm_on_the_same_benchmark():
     assert [row.cells["mce"].mean for row in result.rows] == [1, pytest.approx(0.8), None, None]
     assert [row.cells["mce"].gap for row in result.rows] == ["", "", "", "no ERM"]
     [told] = [note for note in result.notes if "missing or failed" in note]
-    what = "--seed 0 --benchmark cifar10-c --method erm --network wrn-16-4"
-    assert told.endswith(f"onedomain train --out runs/cifar10-c-erm-0 {what}")
+    what = "--benchmark cifar10-c --method erm --seed 0 --network wrn-16-4"
+    assert told.endswith(f"onedomain train {what} --out runs/cifar10-c-erm-0")
 
 
 def test_where_erm_loses_nothing_the_ratio_is_not_defined():
@@ -161,26 +163,26 @@ def test_a_note_of_all_targets_is_told_once():
 
 def test_columns_stand_in_blocks_and_the_first_has_steps_and_seeds():
     result = made(run(ERM, accuracies(0.5)), run(SDG, accuracies(0.6)))
-    found = blocks(result)
-    assert [block.group for block in found] == ["all corruptions", *CATEGORIES]
+    found = tables(result)
+    assert [table.corner.removeprefix("method, ") for table in found] == ["all corruptions", *CATEGORIES]
     assert found[0].headings[:4] == ["method, all corruptions", "steps", "seeds", "minutes"]
     assert found[0].headings[6:8] == ["mCE", "RmCE"]
     assert found[1].headings == ["method, weather", "fog (%)", "snow (%)", "frost (%)", "mean of weather (%)"]
-    text = as_markdown(result)
+    text = as_markdown(*tables(result))
     assert text.splitlines()[0].endswith("on cifar10-c-lite; REDUCED protocol")
     assert text.count("| SDG |") == 5
     assert "| SDG | 60.00 | 60.00 | 60.00 | 60.00 |" in text
-    assert [block.group for block in blocks(made(table=SEVERITY))] == [""]
+    assert [table.corner for table in tables(made(table=SEVERITY))] == ["method"]
 
 
 def test_records_of_the_lite_benchmark_make_the_quick_table_and_no_other(tmp_path, capsys):
     file = tmp_path / "records.jsonl"
     rows = [*run(ERM, accuracies(0.5)), *run(SDG, accuracies(0.6))]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    from_records(Request(TABLES["cifar-severity"], QUICK), [str(file)], json=True)
+    from_records(Request(TABLES["cifar-severity"], QUICK), [str(file)], as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert (document["benchmarks"], document["scale"], document["reduced"]) == (["cifar10-c-lite"], "quick", True)
     assert document["rows"][0]["cells"]["severity-5"]["mean"] == pytest.approx(50)
     assert document["command"].startswith("onedomain reproduce cifar-severity --scale quick --from")
     with pytest.raises(UserError, match="no run of the table cifar-severity at the scale full"):
-        from_records(Request(TABLES["cifar-severity"], SCALES["full"]), [str(file)], json=True)
+        from_records(Request(TABLES["cifar-severity"], SCALES["full"]), [str(file)], as_json=True)

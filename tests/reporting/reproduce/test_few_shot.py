@@ -13,15 +13,19 @@ import pytest
 import onedomain as od
 from onedomain.benchmarks import BENCHMARKS, Benchmark, family_of
 from onedomain.errors import UserError
+from onedomain.reporting.render.data import as_csv
+from onedomain.reporting.render.latex import as_latex
+from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.reproduce.columns import Average, Score
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.estimate import estimate
-from onedomain.reporting.reproduce.formats import as_csv, as_json, as_latex, as_markdown
+from onedomain.reporting.reproduce.formats import as_json, numbers, tables
 from onedomain.reporting.reproduce.plan import Bench, adapting, configured, plan
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.rows import Adapting, Row
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
 from onedomain.training.adapt import adapt
+from onedomain.training.describe import set_otherwise
 from tests.conftest import TinyNet, make_tiny
 from tests.reporting.reproduce.records import records
 
@@ -94,9 +98,9 @@ def test_the_command_adapts_the_parent(benches, tmp_path):
     options = dict(pairwise(words))
     assert (options["--target"], options["--shots"], options["--method"]) == ("far", "3", "ccsa")
     assert (options["--seed"], options["--out"]) == ("1", str(tmp_path / "toy-b-erm-ccsa-3-1"))
-    assert (options["--set"], options["--data"], options["--threads"]) == ("steps=1250", "/data", "1")
+    assert (options["--steps"], options["--data"], options["--threads"]) == ("1250", "/data", "1")
     assert "--resume" in words
-    assert "--set" not in runs["toy-a-erm-fine-tune-2-0"].command(None, None)  # a rule finds the steps
+    assert "--steps" not in runs["toy-a-erm-fine-tune-2-0"].command(None, None)  # a rule finds the steps
 
 
 def test_finished_draws_are_done_here_and_elsewhere(benches, tmp_path):
@@ -122,8 +126,8 @@ def test_finished_draws_are_done_here_and_elsewhere(benches, tmp_path):
         ({"shots": 3}, "shots is 3, and here it is 2"),
         ({"number": 4}, "draw is 4, and here it is 0"),
         ({"steps": 5}, "steps is 5, and here it is 38"),
-        ({"method": "ccsa", "steps": 5}, "adaptation is 'ccsa', and here it is 'fine-tune'"),
-        ({"parent": "adapted"}, "earlier target is 'far', and here it is None"),
+        ({"method": "ccsa", "steps": 5}, "adaptation.method is 'ccsa', and here it is 'fine-tune'"),
+        ({"parent": "adapted"}, "adaptation.before.method is 'fine-tune', and here it is None"),
     ],
 )
 def test_another_adaptation_in_its_folder_is_told(benches, tmp_path, changes, message):
@@ -158,9 +162,12 @@ def told(row: Row, scale: Scale, number: int, **changes):
     """How records of the paper's tasks tell an adaptation."""
     assert row.adaptation is not None
     method, _ = adapting(row.adaptation, scale, 10 * row.adaptation.shots)
+    drawn = {"drawn": 10 * row.adaptation.shots, **changes}["drawn"]
+    usually = set_otherwise(method, type(method)().planned(drawn))
     settings = method.settings.model_dump(mode="json")
     return {
-        "method": method.name, "settings": settings, "target": "mnist", "shots": row.adaptation.shots, "draw": number,
+        "method": method.name, "settings": settings, "usually": usually, "from_scratch": method.from_scratch,
+        "target": "mnist", "shots": row.adaptation.shots, "draw": number,
         "drawn": 10 * row.adaptation.shots, "adapted_before": False, "parent": f"somewhere-{number}", **changes,
     }  # fmt: skip
 
@@ -211,7 +218,7 @@ def test_a_draw_without_all_tasks_is_in_no_average():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"shots": 5}, {"method": "fada"}, {"adapted_before": True}, {"target": "syn"}, {"drawn": 60}],
+    [{"shots": 5}, {"method": "ccsa"}, {"adapted_before": True}, {"target": "syn"}, {"drawn": 60}],
 )
 def test_other_adaptations_are_left_out(changes):
     result = tabulate(FEW_SHOT, FULL, made("sdg>fine-tune-7", (0.9, 0.5, 0.8)), command="x")
@@ -224,7 +231,7 @@ def test_a_parent_with_other_settings_is_left_out_unless_nothing_of_it_is_left()
     quick = [*made("sdg>fine-tune-7", (0.9,), scale=QUICK), *made("sdg>fada-7", (0.8,))]
     for row in quick:
         if row.get("adaptation", {}).get("method") == "fada":
-            row.update(method="fada", settings=row["adaptation"]["settings"])
+            row.update({name: row["adaptation"][name] for name in ("method", "settings", "usually")})
     result = tabulate(FEW_SHOT, FULL, quick, command="x")
     assert [row.row.key for row in result.rows if row.seeds] == ["sdg>fada-7"]
 
@@ -243,14 +250,14 @@ def test_adapted_runs_are_in_no_table_of_trained_ones():
 def test_all_formats_say_shots_draws_and_what_was_not_run():
     rows = [*made("sdg", (0.7, 0.3, 0.6), scale=QUICK), *made("sdg>fine-tune-7", (0.9, 0.5, 0.8), scale=QUICK)]
     result = tabulate(FEW_SHOT, QUICK, rows, seeds=range(3), command="x")
-    text = as_markdown(result)
+    text = as_markdown(*tables(result))
     assert "| method | shots | steps | draws | minutes | U→M (%) | M→S (%) | S→M (%) | average (%) |" in text
     assert "| I2I | all, unlabelled | – | – | – | not run | not run | not run | not run |" in text
     assert "| *paper* |  |  |  |  | *92.20* |  | *92.10* |  |" in text
     assert "| SDG | 0 | 1,000 | 1 | 1.5 | 70.00 | 30.00 | 60.00 | 53.33 |" in text
     assert "| SDG | 7 | 438 | 1 of 3 | 1.5 | 90.00 | 50.00 | 80.00 | 73.33 |" in text
-    assert r"U$\to$M" in as_latex(result)
-    assert "not run" in as_csv(result)
+    assert r"U$\to$M" in as_latex(*tables(result))
+    assert "not run" in as_csv(numbers(result))
     data = as_json(result)
     assert [row["run"] for row in data["rows"]][:6] == [False] * 5 + [True]
     assert data["rows"][5]["adaptation"] == "fada"

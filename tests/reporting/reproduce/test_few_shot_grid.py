@@ -13,10 +13,11 @@ from dataclasses import replace
 import pytest
 
 from onedomain.benchmarks import BENCHMARKS
-from onedomain.cli.reproduce_command import Request, from_records, reproduce, show_what_would_be_done
+from onedomain.cli.reproduce import from_records, run_and_show, show_what_would_be_done
 from onedomain.errors import Interrupted, OnedomainError
 from onedomain.reporting.reproduce.columns import Average, Score
 from onedomain.reporting.reproduce.declare import Table
+from onedomain.reporting.reproduce.grid import Request
 from onedomain.reporting.reproduce.rows import Adapting, Row
 from onedomain.reporting.reproduce.tables import SCALES
 from tests.conftest import ROOT
@@ -50,10 +51,10 @@ def grid(tmp_path_factory):
 
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(Interrupted) as stopped:
-            reproduce(request, json=False)
+            run_and_show(request, as_json=False)
         before = {name: fingerprints(out / f"{name}-erm-0") for name in TASKS}
         with pytest.raises(OnedomainError) as failed:
-            reproduce(request, json=False)
+            run_and_show(request, as_json=False)
         yield request, before, stopped.value, failed.value
 
 
@@ -83,13 +84,13 @@ def test_what_cannot_be_adapted_because_its_parent_failed_is_told(grid):
 
 def test_a_dry_run_and_records_alone_know_the_adapted_runs(grid, capsys):
     request, *_ = grid
-    show_what_would_be_done(request, json=True)
+    show_what_would_be_done(request, as_json=True)
     shown = {run["run"]: run for run in json.loads(capsys.readouterr().out)["runs"]}
     tuned = shown["toy-b-erm-fine-tune-2-0"]
     assert (tuned["state"], tuned["parent"], tuned["target"], tuned["shots"]) == ("done", "toy-b-erm-0", "near", 2)
-    show_what_would_be_done(request, json=False)
+    show_what_would_be_done(request, as_json=False)
     assert "fine-tune, 2 shots of near" in " ".join(capsys.readouterr().out.split())
-    from_records(Request(TABLE, SCALES["full"]), [str(request.folder / "records.jsonl")], json=True)
+    from_records(Request(TABLE, SCALES["full"]), [str(request.folder / "records.jsonl")], as_json=True)
     again = json.loads(capsys.readouterr().out)
     table = json.loads((request.folder / "table.json").read_text())
     assert [row["cells"] for row in again["rows"]] == [row["cells"] for row in table["rows"]]

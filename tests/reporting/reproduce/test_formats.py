@@ -8,7 +8,10 @@ import re
 import pytest
 
 from onedomain.cli.reproduce_show import show_result
-from onedomain.reporting.reproduce.formats import as_csv, as_json, as_latex, as_markdown, escaped, write_files
+from onedomain.reporting.render.data import as_csv
+from onedomain.reporting.render.latex import as_latex, escaped
+from onedomain.reporting.render.markdown import as_markdown
+from onedomain.reporting.reproduce.formats import as_json, numbers, tables, write_files
 from onedomain.reporting.reproduce.result import Failure, tabulate
 from onedomain.reporting.reproduce.rows import Row
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
@@ -31,7 +34,7 @@ def made(name="ablation", **changes):
 
 
 def test_csv_read_back_has_one_line_a_number_and_all_that_belongs_to_it():
-    lines = list(csv.DictReader(io.StringIO(as_csv(made()))))
+    lines = list(csv.DictReader(io.StringIO(as_csv(numbers(made())))))
     assert len(lines) == 4 * 5
     [svhn] = [line for line in lines if line["method"] == "sdg" and line["column"] == "svhn"]
     assert float(svhn["mean"]) == pytest.approx(43.1)
@@ -63,7 +66,7 @@ def test_json_read_back_is_the_whole_table():
 
 
 def test_markdown_has_the_papers_row_and_the_difference_below_ours():
-    text = as_markdown(made())
+    text = as_markdown(*tables(made()))
     lines = text.splitlines()
     assert lines[0].endswith("; REDUCED protocol")
     assert lines[2].startswith("| method | steps | seeds | minutes | SVHN (%) |")
@@ -73,13 +76,12 @@ def test_markdown_has_the_papers_row_and_the_difference_below_ours():
     assert lines[start + 2].startswith("| difference |  |  |  | +0.55 | −7.94 |  |")
     assert "| SDG without L\\_relax | 1,000 | 1 of 2 | 1.5 | 40.10 |" in text  # and no ±
     assert "Failed: sdg-beta-0-1" in text
-    assert COMMAND in text
     assert len({line.replace("\\|", "").count("|") for line in lines if line.startswith("|")}) == 1
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_latex_is_balanced_escaped_and_has_as_many_cells_in_every_row(name):
-    text = as_latex(made(name))
+    text = as_latex(*tables(made(name)), comments=[COMMAND])
     groups = {column.group for column in TABLES[name].columns}
     assert re.findall(r"\\(?:begin|end)\{(\w+)\}", text) == ["table", *["tabular"] * 2 * len(groups), "table"]
     for part in text.split(r"\begin{tabular}")[1:]:
@@ -106,13 +108,13 @@ def test_latex_escapes_what_means_something_to_it():
 
 def test_sections_of_the_curves_stand_above_their_rows(capsys):
     result = made("curves")
-    text = as_markdown(result)
+    text = as_markdown(*tables(result))
     assert [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| **")] == [
         "**K**",
         "**α**",
         "**β**",
     ]
-    assert r"\textit{$\beta$}" in as_latex(result)
+    assert r"\textit{$\beta$}" in as_latex(*tables(result))
     show_result(result)
     printed = capsys.readouterr().out
     assert "K = 3" in printed
@@ -125,3 +127,5 @@ def test_all_files_are_written(tmp_path):
     write_files(made(), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"table.md", "table.tex", "table.csv", "table.json"}
     assert json.loads((tmp_path / "table.json").read_text())["table"] == "ablation"
+    assert f"\n```\n{COMMAND}\n```\n" in (tmp_path / "table.md").read_text()
+    assert f"\n% {COMMAND}\n" in (tmp_path / "table.tex").read_text()

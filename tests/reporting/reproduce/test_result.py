@@ -101,6 +101,19 @@ def test_settings_that_came_later_count_as_their_defaults():
     assert row_of(made(before), "SDG").seeds == (0,)
 
 
+def test_runs_of_one_row_that_differ_in_what_was_usual_are_refused():
+    other = records(DIGITS, FULL, SDG, 1, THREE)
+    for record in other:
+        record["settings"] = {**record["settings"], "learning_rate": 0.5}  # the default of another version
+    with pytest.raises(UserError, match=r"learning_rate is 0.0001 in one run \(sdg, seed 0\) and 0.5 in another"):
+        made(records(DIGITS, FULL, SDG, 0, THREE), other)
+
+
+def test_records_that_do_not_say_what_is_usual_belong_to_no_row():
+    unknown = [{**record, "usually": None} for record in records(DIGITS, FULL, SDG, 0, THREE)]
+    assert not any(row.seeds for row in made(unknown).rows)
+
+
 def test_facts_are_in_their_units():
     table = TABLES["efficiency"]
     cells = row_of(made(records(table, FULL, SDG, 0, THREE), table=table), "SDG").cells

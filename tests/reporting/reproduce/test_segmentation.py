@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from onedomain import cli
-from onedomain.cli import reproduce_command as command
 from onedomain.data.datasets import synthia
 from onedomain.data.datasets.synthia import CONDITIONS, SOURCE_CONDITIONS
-from onedomain.reporting.reproduce import tables
+from onedomain.reporting.reproduce import grid, tables
 from onedomain.reporting.sweep import Ended, Grid
 from tests.data.frames import make_sequence, write_mask
 
@@ -51,7 +50,7 @@ def test_a_folder_in_synthias_layout_goes_through_the_quick_table(data, tmp_path
     settings["sdg"] |= {"warm_up": 0, "domain_every": 1, "augmented_batch": 2}
     short = replace(table, scales=(replace(quick, settings=settings),))
     monkeypatch.setitem(tables.TABLES, "segmentation", short)
-    monkeypatch.setattr(command, "run_jobs", in_this_process)
+    monkeypatch.setattr(grid, "run_jobs", in_this_process)
     monkeypatch.setattr(synthia, "SIZE", (32, 48))
     arguments = ["reproduce", "segmentation", "--scale", "quick", "--seeds", "1", "--data", data, "--out", tmp_path]
     code, _, err = onedomain(*arguments)

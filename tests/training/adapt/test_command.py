@@ -73,14 +73,14 @@ def test_a_table_for_people_with_every_draw_in_its_folder(site, onedomain, tmp_p
     given = ["--target", site / "night", "--seeds", 2, "--out", tmp_path / "b"]
     code, out, error = onedomain("adapt", site / "run", *given, *QUICK)
     assert code == 0
-    for text in ("erm, seed 0: fine-tune with 3 images a class of night, 4 steps; 2 draws, mean ±", "before %", "±"):
-        assert text in out
+    for text in ("erm, seed 0: fine-tune with 3 images per class of night, 4 steps; 2 draws, mean ±", "before %", "±"):
+        assert text in " ".join(out.split())
     assert "not drawn" in out
     assert "what was forgotten was not measured" in error
     assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["draw-0", "draw-1"]
     code, out, _ = onedomain("evaluate", tmp_path / "b" / "draw-1", "--on", f"night={site / 'night'}")
     assert code == 0
-    assert "fine-tune with 3 images a class of night, draw 1" in out
+    assert "fine-tune with 3 images per class of night, draw 1" in out
 
 
 @pytest.mark.parametrize("method", ["fada", "ccsa"])

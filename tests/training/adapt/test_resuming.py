@@ -63,7 +63,7 @@ def test_only_the_same_adaptation_is_resumed(run, dim, tmp_path):
     ]:
         with pytest.raises(od.UserError, match=message):
             adapt(run, **{"out": tmp_path / "b", "resume": True, **changes})
-    with pytest.raises(od.UserError, match="out: holds an adapted run, which is gone on with otherwise"):
+    with pytest.raises(od.UserError, match="out: holds an adapted run, which another command resumes"):
         od.fit(od.ERM(), make_tiny(), network=TinyNet(), steps=2, out=tmp_path / "b", resume=True, progress=False)
 
 

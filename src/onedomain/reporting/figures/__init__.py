@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from onedomain.reporting.contenders import contenders_of
 from onedomain.reporting.figures import (
     calibration,
     curves,
@@ -21,8 +22,7 @@ from onedomain.reporting.figures import (
 )
 from onedomain.reporting.figures.ingredients import Missing, regenerated
 from onedomain.reporting.figures.style import png, remark_below, save, svg
-from onedomain.reporting.grouping import group_runs
-from onedomain.reporting.shown_metric import MIOU, shown_metric
+from onedomain.reporting.shown_metric import ACCURACY, MIOU, shown_metric
 from onedomain.runs.records import RunRecords
 
 MOST_OF_A_KIND = 4  # figures of single runs: a page with more of them is not looked at
@@ -40,7 +40,7 @@ class Kind:
     draw: Callable[[Sequence[RunRecords], str], Figure]
     for_each: bool = False
     of_targets: bool = True  # whether it shows domains that the runs were scored on, not the training alone
-    with_miou: tuple[str, str, str] | None = None  # name, title and explanation where mIoU is what is shown
+    with_miou: str = ""  # the explanation where mIoU is shown, if it is another
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,9 @@ KINDS = (
         "How often each method is right on the domain it was trained on and on those it has never seen. Whiskers show "
         "one deviation over seeds or, for a single run, the 95% interval.",
         domains.accuracy,
-        with_miou=(
-            "miou",
-            "mIoU per domain",
-            "How well each method finds the pixels of each class (mean intersection over union), on the domain it was "
-            "trained on and on those it has never seen. Whiskers show one deviation over seeds or, for a single run, "
-            "the 95% interval of a bootstrap over images.",
-        ),
+        with_miou="How well each method finds the pixels of each class (mean intersection over union), on the domain "
+        "it was trained on and on those it has never seen. Whiskers show one deviation over seeds or, for a single "
+        "run, the 95% interval of a bootstrap over images.",
     ),
     Kind(
         "accuracy-uncertainty",
@@ -80,12 +76,8 @@ KINDS = (
         "Each point is a domain: the further right, the less it looks like the source to the model. A model that knows "
         "where it fails has its points fall from top left to bottom right, and a rank correlation near 1.",
         domains.accuracy_and_uncertainty,
-        with_miou=(
-            "miou-uncertainty",
-            "mIoU against uncertainty",
-            "Each point is a domain: the further right, the less it looks like the source to the model. A model that "
-            "knows where it fails has its points fall from top left to bottom right.",
-        ),
+        with_miou="Each point is a domain: the further right, the less it looks like the source to the model. A model "
+        "that knows where it fails has its points fall from top left to bottom right.",
     ),
     Kind(
         "masks",
@@ -107,12 +99,6 @@ KINDS = (
         "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands the "
         "run as it was trained; whiskers show one deviation over draws of these images.",
         shots.accuracy_over_shots,
-        with_miou=(
-            "shots",
-            "mIoU against shots",
-            "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands "
-            "the run as it was trained; whiskers show one deviation over draws of these images.",
-        ),
     ),
     Kind(
         "reliability",
@@ -149,12 +135,6 @@ KINDS = (
         "How the average on unseen domains changes with the number of made domains and the two weights of SDG. The "
         "dotted line marks the default.",
         curves.settings_curves,
-        with_miou=(
-            "settings",
-            "mIoU over K, α and β",
-            "How the average on unseen domains changes with the number of made domains and the two weights of SDG. The "
-            "dotted line marks the default.",
-        ),
     ),
     Kind(
         "severity",
@@ -202,7 +182,7 @@ def figures_for(
     `tell` is told the name of each figure before it is drawn, and how much is done, from 0 to 1.
     """
     figures = Figures()
-    groups = group_runs(runs)
+    groups = contenders_of(runs, benchmark)
     for place, kind in enumerate(KINDS):
         tell(kind.name, place / len(KINDS))
         if not kind.for_each:
@@ -210,17 +190,18 @@ def figures_for(
             continue
         makers = [group for group in groups if group.runs[0].augmented()]
         for group in makers[:MOST_OF_A_KIND] or groups[:1]:
-            _draw(kind, group.runs, benchmark, figures, group.label if len(makers) > 1 else "")
+            _draw(kind, group.runs, benchmark, figures, group.title if len(makers) > 1 else "")
         for group in makers[MOST_OF_A_KIND:]:
             reason = f"there are {MOST_OF_A_KIND} of its kind already; give {group.runs[0].folder} with fewer others"
-            figures.skipped.append((f"{kind.name} of {group.label}", reason))
+            figures.skipped.append((f"{kind.name} of {group.title}", reason))
     return figures
 
 
 def _draw(kind: Kind, runs: Sequence[RunRecords], benchmark: str, figures: Figures, of: str = "") -> None:
     name, title, explanation = kind.name, kind.title, kind.explanation
-    if kind.with_miou and shown_metric(runs, benchmark) is MIOU:
-        name, title, explanation = kind.with_miou
+    if shown_metric(runs, benchmark) is MIOU:
+        name, title = name.replace(ACCURACY.name, MIOU.name), title.replace(ACCURACY.heading, MIOU.heading)
+        explanation = kind.with_miou or explanation
     name += f"-{re.sub(r'[^a-z0-9]+', '-', of.lower()).strip('-')}" if of else ""
     try:
         figure = kind.draw(runs, benchmark)

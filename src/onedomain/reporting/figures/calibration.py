@@ -12,11 +12,11 @@ from matplotlib.ticker import MaxNLocator
 
 from onedomain.data.arrays import FloatArray
 from onedomain.data.domain import IntArray
+from onedomain.evaluation.measures import CALIBRATION_BINS, risk_over_coverage
 from onedomain.evaluation.outcome import Outcome
-from onedomain.evaluation.scores import CALIBRATION_BINS, risk_over_coverage
+from onedomain.reporting.contenders import contenders_of
 from onedomain.reporting.figures.ingredients import domain_panels, whole_panels
 from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, styled, wrapped
-from onedomain.reporting.grouping import group_runs
 from onedomain.runs.records import RunRecords
 
 FEWEST_IN_A_BIN = 10  # images: the accuracy of fewer says little
@@ -88,13 +88,13 @@ def risk_coverage(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 
 def _draw_all(runs: Sequence[RunRecords], benchmark: str, of: Of, draw: Draw) -> tuple[Figure, list[Axes]]:
     """A panel for each domain with a line for each group of runs; with many groups, a panel for each of these."""
-    domains, groups = domain_panels(runs, benchmark), group_runs(runs)
+    domains, groups = domain_panels(runs, benchmark), contenders_of(runs, benchmark)
     by_domain = len(groups) <= MOST_LINES
     if by_domain:
-        lines = {(panel.title, group.label): (panel, group) for panel in domains for group in groups}
+        lines = {(panel.title, group.title): (panel, group) for panel in domains for group in groups}
     else:
         kinds = whole_panels(runs, benchmark)
-        lines = {(group.label, panel.title): (panel, group) for group in groups for panel in kinds}
+        lines = {(group.title, panel.title): (panel, group) for group in groups for panel in kinds}
     titles, names = (list(dict.fromkeys(key[side] for key in lines)) for side in (0, 1))
     figure, shown = panels(len(titles), height=1.75, extra=0.3 + legend_height(names))
     for (title, name), (panel, group) in lines.items():

@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Affine2D, Bbox
 from scipy.stats import spearmanr
 
-from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import CATEGORIES
 from onedomain.evaluation.corruption_error import from_records
+from onedomain.reporting.comparison import Comparison, compare
+from onedomain.reporting.contenders import Contender, contenders_of
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
     LONGEST_NAME,
@@ -27,8 +28,6 @@ from onedomain.reporting.figures.style import (
     styled,
     wrapped,
 )
-from onedomain.reporting.grouping import Group, adapted_to, group_runs
-from onedomain.reporting.shown_metric import shown_metric
 from onedomain.runs.records import RunRecords
 
 AVERAGE = "average unseen"
@@ -41,19 +40,18 @@ Points = dict[str, tuple[float, float]]  # domain score and accuracy or mIoU, by
 @styled
 def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A row for each domain, a marker for each method; whiskers are one deviation over seeds, or for a single seed the
-    95% interval over images. Corruptions are many: they have a row a category, and with a single seed no whiskers.
+    95% interval over images. Corruptions are many: they have one row per category and, with a single seed, no whiskers.
     """
-    groups = group_runs(runs)
-    metric = shown_metric(runs, benchmark)
-    unseen = _unseen(runs, benchmark)
-    known = BENCHMARKS.get(benchmark)
-    categories = CATEGORIES if known is not None and known.corruptions else {}
-    rows = [*(domain for domain in unseen if not (categories and unseen[domain])), *categories, AVERAGE]
+    comparison = compare(runs, benchmark)
+    groups, metric = contenders_of(runs, benchmark), comparison.metric
+    columns = sorted(comparison.columns, key=lambda column: column.unseen)
+    categories = CATEGORIES if comparison.corrupted else {}
+    rows = [*(each.name for each in columns if not (categories and each.unseen)), *categories, AVERAGE]
     height = max(0.3, 0.13 * len(groups) + 0.12)
-    figure, (axes,) = panels(1, height=height * len(rows), extra=0.5 + legend_height([g.label for g in groups]))
+    figure, (axes,) = panels(1, height=height * len(rows), extra=0.5 + legend_height([g.title for g in groups]))
     for place, group in enumerate(groups):
-        averages = group.averages(benchmark, metric.name)
-        found = {**group.values(benchmark, metric.name), AVERAGE: averages}
+        found = {column.name: group.values(column.name, metric.name) for column in columns}
+        found[AVERAGE] = [] if group.adapted_to else comparison.averages(group)
         for category, kinds in categories.items():
             means = [from_records(run.results, benchmark).of_kinds(kinds) for run in group.runs]
             found[category] = [mean for mean in means if mean is not None]
@@ -63,16 +61,15 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             if not found.get(domain):
                 continue
             mean = fmean(found[domain])
-            low, high = _whiskers(group, benchmark, domain, metric.name, found[domain])
+            low, high = _whiskers(group, domain, metric.name, found[domain])
             x.append(mean)
             y.append(row + offset)
             # An interval of a single image is its value, but for the last digit.
             below.append(max(0.0, mean - low))
             above.append(max(0.0, high - mean))
         style = look(place) | {"linestyle": "none"}
-        axes.errorbar(x, y, xerr=[below, above], label=group.label, elinewidth=1.0, capsize=2, **style)
-    met = set().union(*(adapted_to(run) for run in runs))
-    home = [row for row in rows if unseen.get(row) is False and row not in met]
+        axes.errorbar(x, y, xerr=[below, above], label=group.title, elinewidth=1.0, capsize=2, **style)
+    home = [column.name for column in comparison.sources]
     names = [wrapped(f"{row} (source)" if row in home else row, LONGEST_NAME, lines=2) for row in rows]
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -88,29 +85,30 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 @styled
 def accuracy_and_uncertainty(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Each domain by the mean of its domain score and its accuracy, a panel for each method."""
-    metric = shown_metric(runs, benchmark)
-    groups = [group for group in group_runs(runs) if _points(group, benchmark, metric.name)]
+    comparison = compare(runs, benchmark)
+    metric = comparison.metric
+    groups = [group for group in contenders_of(runs, benchmark) if _points(group, metric.name)]
     if not groups:
         raise Missing("no run has a domain score: they were trained without a calibration")
     figure, shown = panels(len(groups), height=2.3, columns=1 if len(groups) == 1 else 2, extra=0.3, sharey=True)
     for group, axes in zip(groups, shown, strict=True):
-        _scatter(axes, group, benchmark, metric.name)
+        _scatter(axes, group, comparison)
     figure.supxlabel("domain score: how unlike the source the images look to the model", fontsize=9)
     figure.supylabel(metric.title, fontsize=9)
     figure.draw_without_rendering()  # names are placed when it is known where their points are
     for group, axes in zip(groups, shown, strict=True):
-        _name_points(axes, _worth_a_name(_points(group, benchmark, metric.name)), 72.0 / figure.dpi)
+        _name_points(axes, _worth_a_name(_points(group, metric.name)), 72.0 / figure.dpi)
     return figure
 
 
-def _scatter(axes: Axes, group: Group, benchmark: str, metric: str) -> None:
-    points = _points(group, benchmark, metric)
-    unseen = _unseen(group.runs, benchmark)
+def _scatter(axes: Axes, group: Contender, comparison: Comparison) -> None:
+    points = _points(group, comparison.metric.name)
+    unseen = {column.name: column.unseen and column.name not in group.adapted_to for column in comparison.columns}
     for wanted, colour, marker in ((False, SOURCE, "o"), (True, UNSEEN, "s")):
         chosen = [point for domain, point in points.items() if unseen[domain] is wanted]
         if chosen:
             axes.plot(*zip(*chosen, strict=True), marker, color=colour, markeredgecolor="black", markeredgewidth=0.6)
-    title = wrapped(group.label)
+    title = wrapped(group.title)
     scores = [points[domain][0] for domain in points if unseen[domain]]
     errors = [1 - points[domain][1] for domain in points if unseen[domain]]
     if len(scores) > 2 and len(set(scores)) > 1 and len(set(errors)) > 1:
@@ -169,31 +167,21 @@ def _name_points(axes: Axes, points: Points, to_points: float) -> None:
         )
 
 
-def _unseen(runs: Sequence[RunRecords], benchmark: str) -> dict[str, bool]:
-    """Every domain that was scored, and whether it counts as unseen; the source first."""
-    found: dict[str, bool] = {}
-    for run in runs:
-        for domain, metrics in run.scores(benchmark).items():
-            row = next(iter(metrics.values()))
-            found[domain] = found.get(domain, False) or bool(row["unseen"])
-    return dict(sorted(found.items(), key=lambda item: item[1]))
-
-
-def _points(group: Group, benchmark: str, metric: str) -> Points:
+def _points(group: Contender, metric: str) -> Points:
     """Means over the runs."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    for run in group.runs:
-        for domain, metrics in run.scores(benchmark).items():
-            if "domain_score" in metrics and metric in metrics:
-                pair = (metrics["domain_score"]["value"], metrics[metric]["value"])
-                found.setdefault(domain, []).append(pair)
-    return {domain: (fmean(s for s, _ in pairs), fmean(a for _, a in pairs)) for domain, pairs in found.items()}
+    found = {}
+    for domain in dict.fromkeys(domain for rows in group.rows for domain in rows):
+        both = [rows for rows in group.rows if {"domain_score", metric} <= rows.get(domain, {}).keys()]
+        if both:
+            x, y = (fmean(rows[domain][name]["value"] for rows in both) for name in ("domain_score", metric))
+            found[domain] = (x, y)
+    return found
 
 
-def _whiskers(group: Group, benchmark: str, domain: str, metric: str, values: Sequence[float]) -> tuple[float, float]:
+def _whiskers(group: Contender, domain: str, metric: str, values: Sequence[float]) -> tuple[float, float]:
     if len(values) > 1:
         mean, spread = fmean(values), stdev(values)
         return mean - spread, mean + spread
-    rows = [run.scores(benchmark).get(domain, {}).get(metric) for run in group.runs]
-    known = [(row["low"], row["high"]) for row in rows if row and "low" in row]  # mIoU had none at first
+    records = [rows.get(domain, {}).get(metric) for rows in group.rows]
+    known = [(record["low"], record["high"]) for record in records if record and "low" in record]
     return known[0] if known else (values[0], values[0])

@@ -14,6 +14,7 @@ from sklearn.manifold import TSNE
 
 from onedomain.data.arrays import FloatArray
 from onedomain.data.domain import IntArray
+from onedomain.reporting.contenders import Contender, adapted_to, contenders_of
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
     AUGMENTED,
@@ -25,7 +26,6 @@ from onedomain.reporting.figures.style import (
     without_axes,
     wrapped,
 )
-from onedomain.reporting.grouping import Group, adapted_to, group_runs
 from onedomain.runs.records import RunRecords
 
 MOST_POINTS = 200  # of the source, of augmented and of unseen domains
@@ -57,7 +57,8 @@ class Embedded:
 @styled
 def domains(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A panel for each method; SDG without L_relax stands beside SDG with it."""
-    shown = [found for group in _in_order(group_runs(runs)) if (found := _embedded(group, benchmark))][:MOST_PANELS]
+    groups = _in_order(contenders_of(runs, benchmark))
+    shown = [found for group in groups if (found := _embedded(group, benchmark))][:MOST_PANELS]
     if not shown:
         raise Missing(
             "needs embeddings of the source and of unseen domains: a network whose embedding layer is named, scored on "
@@ -98,7 +99,7 @@ def draw_points(axes: Axes, points: Mapping[str, FloatArray], labels: Mapping[st
 
 
 def hulls(points: Mapping[str, FloatArray], labels: Mapping[str, IntArray]) -> dict[str, list[FloatArray]]:
-    """Convex hulls of the source, and of source and augmented together: one a class if these are known and few."""
+    """Convex hulls of the source, and of source and augmented together: one per class if these are known and few."""
     learned = [kind for kind in ("source", "augmented") if kind in points]
     classes = {kind: labels[kind] for kind in learned if kind in labels}
     if len(classes) < len(learned) or any(len(np.unique(each)) > MOST_CLASSES for each in classes.values()):
@@ -152,10 +153,10 @@ def inside(points: FloatArray, corners: Sequence[FloatArray]) -> float:
     return float(found.mean())
 
 
-def _in_order(groups: Sequence[Group]) -> list[Group]:
+def _in_order(groups: Sequence[Contender]) -> list[Contender]:
     """SDG without and with L_relax first, then other methods that make domains, then the rest; variants come last."""
 
-    def rank(group: Group) -> tuple[bool, bool, bool, bool]:
+    def rank(group: Contender) -> tuple[bool, bool, bool, bool]:
         kind = (group.method, group.settings.get("beta", 0) > 0)
         variant = kind in seen
         seen.add(kind)
@@ -166,7 +167,7 @@ def _in_order(groups: Sequence[Group]) -> list[Group]:
     return sorted(groups, key=rank)
 
 
-def _embedded(group: Group, benchmark: str) -> Embedded | None:
+def _embedded(group: Contender, benchmark: str) -> Embedded | None:
     """Of the group's first run that has embeddings of its source and of unseen domains."""
     for run in group.runs:
         found: dict[str, list[tuple[FloatArray, IntArray | None]]] = {"source": [], "augmented": [], "unseen": []}
@@ -196,10 +197,10 @@ def _known(parts: Sequence[tuple[FloatArray, IntArray | None]]) -> list[IntArray
     return known if len(known) == len(parts) else []
 
 
-def _title(group: Group) -> str:
+def _title(group: Contender) -> str:
     if group.method != "sdg":
-        return group.label
-    return f"{group.label}\n{'with' if group.settings['beta'] > 0 else 'without'} L_relax"
+        return group.title
+    return f"{group.title}\n{'with' if group.settings['beta'] > 0 else 'without'} L_relax"
 
 
 def _thinned(parts: Sequence[Array]) -> Array:

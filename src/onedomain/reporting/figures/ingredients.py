@@ -10,7 +10,7 @@ import numpy as np
 from onedomain.data.arrays import FloatArray
 from onedomain.data.datasets.cifar_c import REGENERATED_NOTE
 from onedomain.evaluation.outcome import Outcome
-from onedomain.reporting.grouping import Group, adapted_to
+from onedomain.reporting.contenders import Contender, adapted_to
 from onedomain.runs.records import RunRecords
 
 MOST_PANELS = 8  # of domains; with more of them the unseen ones are pooled
@@ -27,7 +27,7 @@ class Panel:
     title: str
     domains: tuple[str, ...]
 
-    def values(self, group: Group, benchmark: str, of: Callable[[Outcome], FloatArray]) -> FloatArray:
+    def values(self, group: Contender, benchmark: str, of: Callable[[Outcome], FloatArray]) -> FloatArray:
         """A value of every image of these domains, by all runs of a group that answered."""
         parts = [
             of(run.outcomes(benchmark)[domain])

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from onedomain.data.arrays import FloatArray
+from onedomain.reporting.contenders import Contender, contenders_of
 from onedomain.reporting.figures.embedding import draw_points, order_of, project
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, styled, without_axes
-from onedomain.reporting.grouping import Group, group_runs
 from onedomain.runs.records import RunRecords
 from onedomain.runs.snapshots import Snapshot
 
@@ -25,7 +25,7 @@ MOMENTS = 4  # of an embedding over training
 @styled
 def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """|e| = |h⁺ − h| over training: its mean and quartiles over images, and how far it carries z."""
-    groups = _with_snapshots(runs)
+    groups = _with_snapshots(runs, benchmark)
     figure, (strength, transport) = panels(2, height=2.1, extra=0.3)
     for place, group in enumerate(groups):
         moments = group.runs[0].snapshots()
@@ -49,7 +49,7 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 @styled
 def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Where |e| of the first layer, or of the image itself, is large: dark is more. Rows: images; columns: moments."""
-    groups = [group for group in _with_snapshots(runs) if _maps(group)]
+    groups = [group for group in _with_snapshots(runs, benchmark) if _maps(group)]
     if not groups:
         raise Missing("the first perturbed layer gives no maps")
     rows = sum(len(_maps(group)[0].arrays["images"][:MAPPED]) for group in groups)
@@ -79,7 +79,7 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 @styled
 def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Images of the source and their perturbed twins, by t-SNE at several moments."""
-    groups = _with_snapshots(runs)
+    groups = _with_snapshots(runs, benchmark)
     moments = [[(group, moment) for moment in _spread(group.runs[0].snapshots())] for group in groups]
     chosen = [pair for same_time in zip(*moments, strict=False) for pair in same_time]
     figure, shown = panels(len(chosen), height=2.3, extra=0.4)
@@ -96,7 +96,7 @@ def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figur
 def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """The density, over mixed labels y⁺, of what they leave to the true class."""
     curves: dict[str, FloatArray] = {}
-    groups = _with_snapshots(runs)
+    groups = _with_snapshots(runs, benchmark)
     for group in groups:
         moments = [moment for moment in group.runs[0].snapshots() if "mixed_labels" in moment.arrays]
         for moment in moments[-1:] if len(groups) > 1 else [*moments[:1], *moments[1:][-1:]]:
@@ -136,7 +136,7 @@ def carried(moment: Snapshot) -> float:
 
 
 def of_true_class(moment: Snapshot) -> FloatArray:
-    """What each mixed label leaves to the true class; where pixels have labels, the largest of its means."""
+    """What each mixed label leaves to the true class; for segmentation, the largest of its means."""
     mixed, labels = moment.arrays["mixed_labels"], moment.arrays["labels"]
     if not len(labels):
         return np.asarray(mixed.max(1))
@@ -144,23 +144,23 @@ def of_true_class(moment: Snapshot) -> FloatArray:
     return np.asarray(mixed[np.arange(len(mixed)), truth])
 
 
-def _with_snapshots(runs: Sequence[RunRecords]) -> list[Group]:
+def _with_snapshots(runs: Sequence[RunRecords], benchmark: str) -> list[Contender]:
     """Groups of runs that kept moments of their training; without uncertainty first."""
-    groups = [group for group in group_runs(runs) if group.runs[0].snapshots()]
+    groups = [group for group in contenders_of(runs, benchmark) if group.runs[0].snapshots()]
     if not groups:
         raise Missing("no run kept moments of its training: that is uncertain-sdg, trained with a run folder")
     return sorted(groups, key=lambda group: bool(group.settings.get("uncertainty", True)))
 
 
-def _title(group: Group, groups: Sequence[Group]) -> str:
+def _title(group: Contender, groups: Sequence[Contender]) -> str:
     """Of two groups, one without uncertainty, that is the name of each."""
     known = [each.settings.get("uncertainty") for each in groups]
     if sorted(known, key=str) == [False, True]:
         return "with uncertainty" if group.settings["uncertainty"] else "without uncertainty"
-    return group.label
+    return group.title
 
 
-def _maps(group: Group) -> list[Snapshot]:
+def _maps(group: Contender) -> list[Snapshot]:
     return [moment for moment in group.runs[0].snapshots() if "perturbation_maps" in moment.arrays]
 
 

@@ -1,4 +1,4 @@
-"""What was said of pixels: images beside their masks and uncertainty, and the IoU of each class."""
+"""Segmentation: images beside their masks and uncertainty, and the IoU of each class."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from matplotlib.patches import Patch
 
 from onedomain.evaluation.masks import palette
 from onedomain.evaluation.outcome import Outcome
+from onedomain.reporting.comparison import compare
+from onedomain.reporting.contenders import Contender, contenders_of
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
     COLOURS,
@@ -25,7 +27,6 @@ from onedomain.reporting.figures.style import (
     without_axes,
     wrapped,
 )
-from onedomain.reporting.grouping import Group, group_runs
 from onedomain.reporting.segmented import Segmented, segmented
 from onedomain.runs.records import RunRecords
 
@@ -41,7 +42,7 @@ UNSURE = "uncertain-sdg"  # whose uncertainty is shown, if it is there
 @styled
 def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A row for each image of an unseen domain: image, truth, what each method's first run says, one's uncertainty."""
-    groups = group_runs(runs)
+    groups = contenders_of(runs, benchmark)
     rows: list[tuple[str, Segmented]] = []
     domains = _unseen(groups, benchmark)
     for domain, outcomes in domains.items():
@@ -52,7 +53,7 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     if not rows:
         raise Missing(NO_PIXELS)
     unsure = next((place for place, group in enumerate(groups) if group.method == UNSURE), len(groups) - 1)
-    names = ["image", "truth", *(group.label for group in groups), f"uncertainty of {groups[unsure].label}"]
+    names = ["image", "truth", *(group.title for group in groups), f"uncertainty of {groups[unsure].title}"]
     classes = next(iter(domains.values()))[0].classes
     figure, shown = _grid(rows, names, _handles(classes, [picture for _, picture in rows]))
     for (domain, picture), axes in zip(rows, shown, strict=True):
@@ -102,7 +103,7 @@ def _handles(classes: Sequence[str], pictures: Sequence[Segmented]) -> list[Patc
     return found
 
 
-def _unseen(groups: Sequence[Group], benchmark: str) -> dict[str, list[Outcome]]:
+def _unseen(groups: Sequence[Contender], benchmark: str) -> dict[str, list[Outcome]]:
     """The answers of each group's first run on the unseen domains that all of them have, on the same images."""
     answered = [group.runs[0].outcomes(benchmark) for group in groups]
     found = {}
@@ -117,20 +118,20 @@ def _unseen(groups: Sequence[Group], benchmark: str) -> dict[str, list[Outcome]]
 @styled
 def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A bar for each class and method, a panel for each domain; of several seeds the mean."""
-    groups = group_runs(runs)
+    groups = contenders_of(runs, benchmark)
     found = _panels(runs, benchmark)
-    names = list(dict.fromkeys(name for each in found for group in groups for name in _ious(group, benchmark, each[1])))
+    names = list(dict.fromkeys(name for each in found for group in groups for name in _ious(group, each[1])))
     if not names:
         raise Missing("the records have no IoU of classes")
-    labels = [group.label for group in groups]
+    labels = [group.title for group in groups]
     height = len(names) * max(0.2, 0.09 * len(groups) + 0.06) + 0.35
     figure, shown = panels(len(found), height=height, columns=1, extra=0.3 + legend_height(labels))
     thick = 0.8 / len(groups)
     for (title, domains), axes in zip(found, shown, strict=True):
         for place, group in enumerate(groups):
-            values = _ious(group, benchmark, domains)
+            values = _ious(group, domains)
             y = [names.index(name) + (place - (len(groups) - 1) / 2) * thick for name in values]
-            bars = axes.barh(y, list(values.values()), thick, label=group.label, edgecolor="white", linewidth=0.4)
+            bars = axes.barh(y, list(values.values()), thick, label=group.title, edgecolor="white", linewidth=0.4)
             for bar in bars:
                 bar.set(facecolor=COLOURS[place % len(COLOURS)], hatch=HATCHES[place % len(HATCHES)])
         axes.set_title(wrapped(title, 60), loc="left")
@@ -146,10 +147,7 @@ def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 
 def _panels(runs: Sequence[RunRecords], benchmark: str) -> list[tuple[str, tuple[str, ...]]]:
     """Titles and domains: the unseen first; if they are many, all as one."""
-    unseen: dict[str, bool] = {}
-    for run in runs:
-        for domain, metrics in run.scores(benchmark).items():
-            unseen[domain] = bool(next(iter(metrics.values()))["unseen"])
+    unseen = {column.name: column.unseen for column in compare(runs, benchmark).columns}
     ordered = sorted(unseen, key=lambda domain: not unseen[domain])
     if len(ordered) <= MOST_PANELS:
         return [(domain if unseen[domain] else f"{domain} (source)", (domain,)) for domain in ordered]
@@ -158,13 +156,12 @@ def _panels(runs: Sequence[RunRecords], benchmark: str) -> list[tuple[str, tuple
     return [(f"mean over {len(others)} unseen domains", others), *sources]
 
 
-def _ious(group: Group, benchmark: str, domains: Sequence[str]) -> dict[str, float]:
+def _ious(group: Contender, domains: Sequence[str]) -> dict[str, float]:
     """The IoU of each class, over the runs and over those of the domains that have it."""
     found: dict[str, list[float]] = {}
-    for run in group.runs:
-        scores = run.scores(benchmark)
+    for rows in group.rows:
         for domain in domains:
-            for row in scores.get(domain, {}).values():
+            for row in rows.get(domain, {}).values():
                 if "class" in row:
                     found.setdefault(row["class"], []).append(row["value"])
     return {name: fmean(values) for name, values in found.items()}

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.evaluation.corruption_error import Robustness, from_records
+from onedomain.reporting.contenders import Contender, contenders_of
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
     MARKERS,
@@ -22,7 +23,6 @@ from onedomain.reporting.figures.style import (
     styled,
     wrapped,
 )
-from onedomain.reporting.grouping import Group, group_runs
 from onedomain.runs.records import RunRecords
 
 PAPERS = {  # panels of the paper's figure of the meta-learning scheme
@@ -41,9 +41,9 @@ def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     known = BENCHMARKS.get(benchmark)
     if known is None or not known.corruptions:
         raise Missing("the domains are no corruptions in five severities")
-    every = group_runs(runs)
+    every = contenders_of(runs, benchmark)
     groups = chosen(every)
-    found = {group.label: [from_records(run.results, benchmark) for run in group.runs] for group in groups}
+    found = {group.title: [from_records(run.results, benchmark) for run in group.runs] for group in groups}
     scored = [each for of_group in found.values() for each in of_group]
     # Means of different corruptions do not compare.
     whole = tuple(kind for kind in KINDS if all(each.of_kind(kind) is not None for each in scored))
@@ -59,7 +59,7 @@ def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         each.set_xticks(SEVERITIES)
         each.tick_params(labelbottom=True)  # the panel below may be an empty place
         each.yaxis.set_major_formatter(percent)
-    left_out = [group.label for group in every if group not in groups]
+    left_out = [group.title for group in every if group not in groups]
     remark = wrapped(f"not drawn, for {MOST_LINES} lines are the most: {', '.join(left_out)}", 70)
     figure.supxlabel(f"severity\n{remark}" if left_out else "severity", fontsize=9)
     figure.supylabel("accuracy", fontsize=9)
@@ -67,7 +67,7 @@ def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     return figure
 
 
-def chosen(groups: Sequence[Group]) -> list[Group]:
+def chosen(groups: Sequence[Contender]) -> list[Contender]:
     """As many as can be told apart, in the order given."""
     by_need = sorted(groups, key=lambda group: FIRST.index(group.method) if group.method in FIRST else len(FIRST))
     return [group for group in groups if group in by_need[:MOST_LINES]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,11 +12,10 @@ from matplotlib.figure import Figure
 
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, styled, wrapped
-from onedomain.reporting.grouping import adapting_title, facets, repetition, telling
+from onedomain.reporting.names import adapting_title, telling
 from onedomain.reporting.shown_metric import shown_metric
 from onedomain.runs.records import RunRecords
 
-OF_THE_NUMBER = ("adaptation.shots", "adaptation.steps")  # a rule may find the steps by the number of images
 APART = 0.02  # of the axis: between the whiskers of two lines, so that both are seen
 
 Points = dict[int, dict[tuple[int, ...], float]]  # accuracy or mIoU by shots, and by what repeats it
@@ -37,9 +35,10 @@ class Line:
         info = run.manifest.adaptation
         if info is None:
             return
-        self._add(run.scores(benchmark), metric, info.shots, repetition(run))
+        which = run.identity.repetition
+        self._add(run.scores(benchmark), metric, info.shots, which)
         if not info.from_scratch:  # its parent is not what it began with
-            self._add(run.scores_before(benchmark), metric, 0, repetition(run)[:-1])
+            self._add(run.scores_before(benchmark), metric, 0, which[:-1])
 
     def _add(
         self, scores: dict[str, dict[str, dict[str, float]]], metric: str, shots: int, which: tuple[int, ...]
@@ -106,15 +105,19 @@ def _lines(runs: Sequence[RunRecords], benchmark: str, metric: str) -> list[Line
         info = run.manifest.adaptation
         if info is None:
             continue
-        alike = {name: value for name, value in facets(run).items() if name not in OF_THE_NUMBER}
         line = Line(adapting_title(run), info.target, run.manifest.source.name, run)
-        found.setdefault(json.dumps(alike, sort_keys=True), line).add(run, benchmark, metric)
+        found.setdefault(run.identity.setting_without(_of_the_number), line).add(run, benchmark, metric)
     lines = [line for line in found.values() if line.domains]
     of_one_name: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         of_one_name.setdefault((line.title, line.target), []).append(line)
     for rivals in of_one_name.values():
         for line in rivals:
-            words = telling(line.first, [rival.first for rival in rivals], OF_THE_NUMBER)
+            words = telling(line.first, [rival.first for rival in rivals], _of_the_number)
             line.title = ", ".join([line.title, *words])
     return lines
+
+
+def _of_the_number(fact: str) -> bool:
+    """Whether a fact changes along a line: a rule may find the steps by the number of images."""
+    return fact in ("adaptation.shots", "adaptation.steps")

@@ -4,86 +4,73 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from onedomain.data.corruptions import CATEGORIES
-from onedomain.reporting.page.comparison import Column, Comparison, Domains
-from onedomain.reporting.page.contenders import Contender
-from onedomain.reporting.page.estimates import NORMAL, Estimate
+from onedomain.reporting.comparison import Column as Domain
+from onedomain.reporting.comparison import Comparison, Domains
+from onedomain.reporting.contenders import Contender
+from onedomain.reporting.estimates import NORMAL
 from onedomain.reporting.page.headline import seeds_of
 from onedomain.reporting.shown_metric import ACCURACY
+from onedomain.reporting.table import (
+    BEST,
+    CLOSE,
+    GAP,
+    Cell,
+    Column,
+    Row,
+    Table,
+    deviation,
+    interval,
+    number,
+    percent,
+)
 
 
-@dataclass(frozen=True)
-class AccuracyHead:
-    name: str
-    note: str
-    average: bool = False
-    home: bool = False
-
-
-@dataclass(frozen=True)
-class AccuracyCell:
-    text: str
-    value: float
-    share: float  # of the bar behind it, %
-    spread: str
-    mark: str
-    paper: str
-
-
-@dataclass(frozen=True)
-class AccuracyRow:
-    title: str
-    note: str
-    reduced: bool
-    cells: Sequence[AccuracyCell | None]
-
-
-@dataclass(frozen=True)
-class AccuracyTable:
-    caption: str
-    columns: Sequence[AccuracyHead]
-    rows: Sequence[AccuracyRow]
-    legend: str
-
-
-def accuracy_table(comparison: Comparison) -> AccuracyTable:
+def accuracy_table(comparison: Comparison, identity: str = "") -> Table:
     """Methods × domains: the average first, so that it is in sight on a phone, and the source last."""
-    count = len(comparison.compared)
-    left_out = len(comparison.unseen) - count
-    over = f"of {count} unseen" if not left_out else f"of the {count} comparable"
-    shown: list[tuple[AccuracyHead, Domains]] = [
-        (AccuracyHead("average", over, average=True), tuple(comparison.compared))
-    ]
+    compared = len(comparison.compared)
+    left_out = len(comparison.unseen) - compared
+    over = f"of {compared} unseen" if not left_out else f"of the {compared} comparable"
+    average = Column("average", note=over, order="descending", role="average")
+    shown: list[tuple[Column, Domains]] = [(average, tuple(comparison.compared))]
     if comparison.corrupted:
         shown += _by_category(comparison)
     else:
-        shown += [(AccuracyHead(each.name, _column_note(each)), each.name) for each in comparison.unseen]
+        shown += [(Column(each.name, note=_column_note(each)), each.name) for each in comparison.unseen]
     home = [*comparison.adapted_to, *comparison.sources]
-    shown += [(AccuracyHead(each.name, _column_note(each), home=True), each.name) for each in home]
+    shown += [(Column(each.name, note=_column_note(each), role="home"), each.name) for each in home]
     rows = []
     for contender in comparison.contenders:
-        cells = [_accuracy_cell(comparison, contender, domains) for _, domains in shown]
-        rows.append(AccuracyRow(contender.title, _row_note(contender), bool(contender.reduced), cells))
-    caption = f"{comparison.metric.heading} on unseen domains, %"
-    return AccuracyTable(caption, [head for head, _ in shown], rows, _legend(comparison, rows))
+        cells = [_cell(comparison, contender, domains) for _, domains in shown]
+        badge = "reduced" if contender.reduced else ""
+        rows.append(Row(contender.title, cells, note=_row_note(contender), badge=badge))
+    return Table(
+        f"{comparison.metric.heading} on unseen domains, %",
+        "method",
+        [column for column, _ in shown],
+        rows,
+        [_legend(comparison, rows)],
+        id=f"{identity}-accuracy",
+        look="accuracy",
+    )
 
 
-def _by_category(comparison: Comparison) -> list[tuple[AccuracyHead, Domains]]:
+def _by_category(comparison: Comparison) -> list[tuple[Column, Domains]]:
     """Corruptions are many: their means by category, and over the categories. Each of them is in the heat maps."""
     found: dict[str, tuple[str, ...]] = {}
     for category, kinds in CATEGORIES.items():
         domains = tuple(name for name in comparison.compared if name.rpartition("-")[0] in kinds)
         if domains:
             found[category] = domains
-    heads: list[tuple[AccuracyHead, Domains]] = [
-        (AccuracyHead(f"{len(found)} categories", "their mean"), tuple(found.values()))
+    columns: list[tuple[Column, Domains]] = [
+        (Column(f"{len(found)} categories", note="their mean"), tuple(found.values()))
     ]
-    return heads + [(AccuracyHead(name, f"of {len(domains)}"), domains) for name, domains in found.items()]
+    return columns + [(Column(name, note=f"of {len(domains)}"), domains) for name, domains in found.items()]
 
 
-def _column_note(column: Column) -> str:
+def _column_note(column: Domain) -> str:
     parts = [] if column.unseen else ["adapted to" if column.adapted_to else "the source"]
     parts += [column.note] if column.note and column.unseen else []
     parts += [] if column.same_images else ["different images"]
@@ -99,44 +86,32 @@ def _row_note(contender: Contender) -> str:
     return f"{contender.steps:,} {f'of {usual:,} ' if usual else ''}steps · {which}"
 
 
-def _accuracy_cell(comparison: Comparison, contender: Contender, domains: Domains) -> AccuracyCell | None:
+def _cell(comparison: Comparison, contender: Contender, domains: Domains) -> Cell:
     estimate = comparison.estimate(contender, domains)
     if estimate is None:
-        return None
-    if isinstance(domains, str):
-        return _cell(comparison, contender, domains, estimate, comparison.interval(contender, domains))
-    half = NORMAL * math.sqrt(estimate.of_images)
-    return _cell(comparison, contender, domains, estimate, (estimate.mean - half, estimate.mean + half))
-
-
-def _cell(
-    comparison: Comparison,
-    contender: Contender,
-    domains: Domains,
-    estimate: Estimate,
-    interval: tuple[float, float] | None,
-) -> AccuracyCell:
+        return Cell(GAP)
     if estimate.deviation is not None:
-        spread = f"± {100 * estimate.deviation:.1f}"
+        spread = deviation(100 * estimate.deviation, 1)
+    elif isinstance(domains, str):
+        spread = interval(*(comparison.interval(contender, domains) or ()))
     else:
-        spread = "–".join(f"{100 * bound:.1f}" for bound in interval or ())
+        half = NORMAL * math.sqrt(estimate.of_images)
+        spread = interval(estimate.mean - half, estimate.mean + half)
     paper = comparison.paper(contender, domains)
-    return AccuracyCell(
-        text=f"{100 * estimate.mean:.1f}",
-        value=estimate.mean,
+    return replace(
+        percent(estimate.mean, 1, spread),
         share=round(100 * estimate.mean, 1),
-        spread=spread,
         mark=comparison.mark(contender, domains),
-        paper="" if paper is None else f"{paper:.2f}",
+        paper="" if paper is None else number(paper, 2).text,
     )
 
 
-def _legend(comparison: Comparison, rows: Sequence[AccuracyRow]) -> str:
-    cells = [cell for row in rows for cell in row.cells if cell is not None]
+def _legend(comparison: Comparison, rows: Sequence[Row]) -> str:
+    cells = [cell for row in rows for cell in row.cells]
     parts = []
-    if any(cell.mark == "best" for cell in cells):
+    if any(cell.mark == BEST for cell in cells):
         parts.append("★ best of its column")
-    if any(cell.mark == "close" for cell in cells):
+    if any(cell.mark == CLOSE for cell in cells):
         parts.append("≈ chance may explain the distance to the best (95%)")
     counts = [len(each.runs) for each in comparison.contenders]
     by = "" if comparison.metric is ACCURACY else ", by a bootstrap: too narrow where they are frames of one video"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +12,15 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from onedomain.data.corruptions import CATEGORIES, SEVERITIES
 from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
-from onedomain.reporting.page.comparison import Column, Comparison
-from onedomain.reporting.page.contenders import Contender
+from onedomain.reporting.comparison import Column, Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.runs.layout import CALIBRATION
 from onedomain.runs.records import RunRecords
-from onedomain.training.checkpoint import load_checkpoint
 
 MOST_CARDS = 12  # images shown of a domain
 OF_EACH_KIND = 3  # right and wrong answers of every method that are looked for among the kept images
@@ -37,7 +38,7 @@ class Warnings:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one method says of one image. `right` is None where pixels have labels, and `said` a share of them."""
+    """What one method says of one image. For segmentation `right` is None and `said` a share of pixels."""
 
     title: str
     said: str
@@ -73,14 +74,15 @@ def flags(run: RunRecords, outcome: Outcome) -> BoolArray | None:
     if outcome.domain_score is None or not path.exists():
         return None
     try:
-        threshold = float(load_checkpoint(path)["threshold"])
-    except (KeyError, TypeError, ValueError):
+        with safe_open(path, framework="numpy") as file:
+            threshold = float(dict(json.loads(file.metadata()["structure"])["dict"])["threshold"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError):
         raise UserError(str(path), "has no threshold", "the file that onedomain train wrote") from None
     return np.asarray(outcome.domain_score > threshold)
 
 
 def warnings(contender: Contender, benchmark: str, domain: str) -> Warnings | None:
-    """Over all images of a domain and all seeds; None where a run kept no answers, or pixels have labels."""
+    """Over all images of a domain and all seeds; None where a run kept no answers, or for segmentation."""
     rights, flagged = [], []
     for run in contender.runs:
         outcome = answers_of(run, benchmark, domain)
@@ -190,7 +192,7 @@ def _answer(title: str, outcome: Outcome, image: int, flagged: bool | None) -> A
 def choose(rights: Sequence[Any], most: int = MOST_CARDS, of_each: int = OF_EACH_KIND) -> list[int]:
     """The first images, in order, that show each method right and wrong `of_each` times, as far as there are such.
 
-    `rights` holds, of each method, 1 for the images it has right and 0 for the others; where pixels have labels,
+    `rights` holds, of each method, 1 for the images it has right and 0 for the others; for segmentation,
     shares, of which one half and more counts as right, and NaN for images without a pixel that counts.
 
     >>> choose([[1, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 1]], of_each=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,41 +12,19 @@ from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.evaluation import corruption_error as robustness
 from onedomain.evaluation.corruption_error import Robustness
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import BASELINE, Contender
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.reporting.page.picture import in_sight
-from onedomain.reporting.page.tables import Cell, Head, Table
+from onedomain.reporting.table import MEAN, PLAIN, SECTION, Cell, Row, Table, number, numbers, percent
+from onedomain.runs.baseline import BASELINE, command_for_erm, trained_alike
 from onedomain.runs.records import RunRecords
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
-GAP = "–"
-
-
-@dataclass(frozen=True)
-class HeatCell:
-    text: str
-    share: float | None  # of the colour, %; None where nothing was scored
-
-
-@dataclass(frozen=True)
-class HeatRow:
-    name: str
-    cells: Sequence[HeatCell]  # a severity each, and their mean
-    mean: bool = False  # of its category, or of all
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    """One method: a block of rows for each category, and one of means."""
-
-    id: str
-    title: str
-    blocks: Sequence[tuple[str, Sequence[HeatRow]]]
 
 
 @dataclass(frozen=True)
 class Corruptions:
-    maps: Sequence[HeatMap]
+    maps: Sequence[Table]
     table: Table
     remarks: Sequence[str]
 
@@ -76,36 +54,39 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _map(identity: str, title: str, runs: Sequence[Robustness]) -> HeatMap:
-    def row(name: str, of: Callable[[Robustness, int | None], float | None], mean: bool = False) -> HeatRow:
+def _map(identity: str, title: str, runs: Sequence[Robustness]) -> Table:
+    """One method: a section of rows for each category, and one of means."""
+
+    def row(name: str, of: Callable[[Robustness, int | None], float | None], kind: str = MEAN) -> Row:
         severities = [*SEVERITIES, None]
-        return HeatRow(name, [_heat_cell(_mean(of(run, severity) for run in runs)) for severity in severities], mean)
+        return Row(name, [_coloured(_mean(of(run, severity) for run in runs)) for severity in severities], kind)
 
     def of_kinds(kinds: Sequence[str]) -> Callable[[Robustness, int | None], float | None]:
         return lambda run, severity: run.of_kinds(kinds, severity)
 
-    blocks = [
-        (category, [*(row(kind, of_kinds((kind,))) for kind in kinds), row("mean", of_kinds(kinds), mean=True)])
-        for category, kinds in CATEGORIES.items()
+    rows = []
+    for category, kinds in CATEGORIES.items():
+        rows += [Row(category, kind=SECTION), *(row(kind, of_kinds((kind,)), PLAIN) for kind in kinds)]
+        rows.append(row("mean", of_kinds(kinds)))
+    rows += [
+        Row("means", kind=SECTION),
+        row(f"{len(KINDS)} corruptions", of_kinds(KINDS)),
+        row(f"{len(CATEGORIES)} categories", lambda run, severity: run.of_categories(severity)),
     ]
-    of_all = [
-        row(f"{len(KINDS)} corruptions", of_kinds(KINDS), mean=True),
-        row(f"{len(CATEGORIES)} categories", lambda run, severity: run.of_categories(severity), mean=True),
-    ]
-    return HeatMap(identity, title, [*blocks, ("means", of_all)])
+    columns = numbers(*map(str, SEVERITIES), "mean")
+    return Table(title, "severity", columns, rows, id=identity, look="heat", sortable=False)
 
 
-def _heat_cell(value: float | None) -> HeatCell:
-    return HeatCell(GAP, None) if value is None else HeatCell(f"{100 * value:.0f}", round(100 * value, 1))
+def _coloured(value: float | None) -> Cell:
+    return replace(percent(value, 0), share=None if value is None else round(100 * value, 1))
 
 
 def _robustness_table(
     comparison: Comparison, found: dict[str, list[Robustness]], identity: str
 ) -> tuple[Table, list[str]]:
-    """A row a method: accuracies by level, and mCE and RmCE of the runs that have an ERM run beside them."""
-    heads = [Head("method", False), Head("clean"), *(Head(f"level {severity}") for severity in SEVERITIES)]
-    heads += [Head("mean"), Head("categories"), Head("mCE"), Head("RmCE")]
-    heads += [Head(f"mCE at {WORST}"), Head(f"RmCE at {WORST}")]
+    """One row per method: accuracies by level, and mCE and RmCE of the runs that have an ERM run beside them."""
+    levels = [f"level {severity}" for severity in SEVERITIES]
+    ratios_at = ("mCE", "RmCE", f"mCE at {WORST}", f"RmCE at {WORST}")
     rows, missing = [], []
     for contender in comparison.contenders:
         runs = found[contender.title]
@@ -124,17 +105,13 @@ def _robustness_table(
             for severity in (None, WORST)
             for name in ("mce", "rmce")
         ]
-        cells = [_cell(value, 100, 1) for value in accuracies] + [_cell(value, 1, 3) for value in ratios]
-        rows.append([Cell(contender.title, contender.title), *cells])
+        rows.append(Row(contender.title, [*(percent(value, 1) for value in accuracies), *map(number, ratios)]))
     caption = (
         "Accuracy by level of severity, %, and its means over corruptions and over categories; mCE and RmCE, errors "
         f"relative to ERM's (lower is better), over all levels and at level {WORST}"
     )
-    return Table(identity, caption, heads, rows), _without_erm(missing)
-
-
-def _cell(value: float | None, factor: float, digits: int) -> Cell:
-    return Cell(GAP) if value is None else Cell(f"{factor * value:.{digits}f}", value)
+    columns = numbers("clean", *levels, "mean", "categories", *ratios_at)
+    return Table(caption, "method", columns, rows, id=identity), _without_erm(missing)
 
 
 def _erm_beside(comparison: Comparison, found: dict[str, list[Robustness]], own: RunRecords) -> Robustness | None:
@@ -142,7 +119,7 @@ def _erm_beside(comparison: Comparison, found: dict[str, list[Robustness]], own:
     for contender in comparison.contenders:
         if contender.method == BASELINE and not contender.adapted_to:
             for run, scored in zip(contender.runs, found[contender.title], strict=True):
-                if robustness.trained_alike(_as_row(run), _as_row(own)):
+                if trained_alike(_as_row(run), _as_row(own)):
                     return scored
     return None
 
@@ -166,7 +143,7 @@ def _without_erm(missing: Sequence[tuple[Contender, RunRecords]]) -> list[str]:
         trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
         usual = trained_on.settings_of(BASELINE) if trained_on else {}
         out = Path(run.folder).with_name(f"{BASELINE}-{run.manifest.seed}")
-        command = robustness.command_for_erm(_as_row(run), usual, out)
+        command = command_for_erm(_as_row(run), usual, out)
         needed.setdefault(command, []).append(f"{contender.title}, seed {run.manifest.seed}")
     return [
         f"mCE and RmCE of {'; '.join(runs)}: no ERM run with these settings is among the given; make it with: {command}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.reporting.page.answers import Warnings, mean_warnings, warnings
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import Contender
-from onedomain.reporting.page.tables import Cell, Head, Table
+from onedomain.reporting.table import BEST, Cell, Row, Table, number, numbers, percent, text, words
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,17 @@ DOUBTS = (
 
 
 def uncertainty_table(comparison: Comparison, identity: str) -> Table:
-    """A row a method, each value the mean over the unseen domains that all have."""
+    """One row per method; each value is the mean over the unseen domains that all have."""
     values = [[_over_domains(comparison, contender, doubt) for doubt in DOUBTS] for contender in comparison.contenders]
     alike = [row for each, row in zip(comparison.contenders, values, strict=True) if each in comparison.rivals]
     several = len(alike) > 1
     best = [_best(doubt, [row[place] for row in alike]) if several else None for place, doubt in enumerate(DOUBTS)]
     rows = [
-        [Cell(contender.title, contender.title), *map(_doubt_cell, DOUBTS, row, best)]
+        Row(contender.title, list(map(_cell, DOUBTS, row, best)))
         for contender, row in zip(comparison.contenders, values, strict=True)
     ]
     caption = f"Mean over {_domains(len(comparison.compared))}"
-    return Table(f"{identity}-doubts", caption, [Head("method", False), *(Head(doubt.name) for doubt in DOUBTS)], rows)
+    return Table(caption, "method", numbers(*(doubt.name for doubt in DOUBTS)), rows, id=f"{identity}-doubts")
 
 
 def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
@@ -65,14 +65,11 @@ def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
             estimate = comparison.estimate(contender, column.name)
             if estimate is None:
                 continue
-            values = [_on_domain(comparison, contender, column.name, doubt) for doubt in DOUBTS]
-            score = Cell(f"{100 * estimate.mean:.1f}", estimate.mean)
-            doubts = map(_doubt_cell, DOUBTS, values)
+            doubts = [_cell(doubt, _on_domain(comparison, contender, column.name, doubt)) for doubt in DOUBTS]
             name = f"{column.name} (source)" if column in comparison.sources else column.name
-            rows.append([Cell(contender.title, contender.title), Cell(name, name), score, *doubts])
-    heads = [Head("method", False), Head("domain", False), Head(comparison.metric.title)]
-    heads += [Head(doubt.name) for doubt in DOUBTS]
-    return Table(f"{identity}-doubts-by-domain", "Every method on every domain", heads, rows)
+            rows.append(Row(contender.title, [text(name), percent(estimate.mean, 1), *doubts]))
+    columns = [*words("domain"), *numbers(comparison.metric.title, *(doubt.name for doubt in DOUBTS))]
+    return Table("Every method on every domain", "method", columns, rows, id=f"{identity}-doubts-by-domain")
 
 
 def _domains(count: int) -> str:
@@ -100,8 +97,6 @@ def _best(doubt: Doubt, values: Sequence[float | None]) -> float | None:
     return doubt.better(known) if doubt.better is not None and known else None
 
 
-def _doubt_cell(doubt: Doubt, value: float | None, best: float | None = None) -> Cell:
-    if value is None:
-        return Cell("–")
-    text = f"{100 * value if doubt.percent else value:.{doubt.digits}f}"
-    return Cell(text, value, best is not None and value == best)
+def _cell(doubt: Doubt, value: float | None, best: float | None = None) -> Cell:
+    shown = percent(value, doubt.digits) if doubt.percent else number(value, doubt.digits)
+    return replace(shown, mark=BEST) if best is not None and value == best else shown

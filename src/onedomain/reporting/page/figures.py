@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from onedomain.reporting.figures import Drawn, figures_for, svg
 from onedomain.runs.records import RunRecords
 
-PIXELS = 96  # CSS's pixels an inch
+PIXELS = 96  # CSS pixels per inch
 ELSEWHERE = ("masks",)  # the page has its own rows of these pictures, which a phone can show
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender, is_baseline
+from onedomain.reporting.estimates import Estimate, too_close
 from onedomain.reporting.page.answers import mean_warnings
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import Contender, is_baseline
-from onedomain.reporting.page.estimates import Estimate, too_close
 from onedomain.reporting.shown_metric import ACCURACY
 
 

@@ -5,30 +5,32 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 
 from onedomain._version import __version__
-from onedomain.data.corruptions import SEVERITIES
 from onedomain.data.files import make_folder, write_atomically
 from onedomain.errors import UserError
 from onedomain.reporting.page.picture import FRAME, SHOWN
 from onedomain.reporting.page.runs import run_details
 from onedomain.reporting.page.sections import section
+from onedomain.reporting.render.html import as_html
 from onedomain.runs.records import RunRecords, read_runs
 
 DOCTYPE = b"<!doctype html>"
 
 
-def write_report(folders: Sequence[str | Path], out: str | Path) -> Path:
-    """Read the runs, and write the report of them to `out`."""
+def write_report(
+    folders: Sequence[str | Path], out: str | Path, completed: Callable[[RunRecords], RunRecords] = lambda run: run
+) -> Path:
+    """Read the runs, and write the report of them to `out`; `completed` adds what old run folders do not say."""
     path = Path(out)
     if path.is_dir():
         raise UserError("--out", f"{path} is a folder", f"a file, such as {path / 'report.html'}")
     if path.is_file() and not _is_page(path):
         raise UserError("--out", f"{path} is there and is no web page", "a new file, or an old report")
-    page = render(read_runs(folders))
+    page = render([completed(run) for run in read_runs(folders)])
     make_folder(path.parent)
     write_atomically(path, page)
     return path
@@ -51,6 +53,7 @@ def render(runs: Sequence[RunRecords]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["as_html"] = as_html
     scored = (benchmark for run in runs for benchmark in run.benchmarks if run.scores(benchmark))
     sections = [
         section(runs, benchmark, f"part-{number}") for number, benchmark in enumerate(dict.fromkeys(scored), start=1)
@@ -69,7 +72,6 @@ def render(runs: Sequence[RunRecords]) -> str:
         runs=run_details(runs),
         frame=FRAME,
         shown_panels=SHOWN,
-        severities=SEVERITIES,
     )
 
 

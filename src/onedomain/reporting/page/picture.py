@@ -1,12 +1,12 @@
-"""Accuracy or mIoU against the share of images flagged as out of domain: where things are drawn, a panel a method."""
+"""Accuracy or mIoU against the share of images flagged as out of domain: one panel per method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import Contender, is_baseline
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender, is_baseline
 from onedomain.reporting.shown_metric import ACCURACY
 
 LEFT, RIGHT, TOP, BOTTOM = 36, 350, 7, 118  # of the square from 0 to 100%, in the panel's own units
@@ -71,7 +71,7 @@ class Panel:
 
 
 def panels(comparison: Comparison) -> list[Panel]:
-    """One a method, as they are in sight; a method whose runs have no calibration has none."""
+    """One per method, in their order of display; a method whose runs have no calibration has none."""
     found = []
     word = "right" if comparison.metric is ACCURACY else comparison.metric.title
     for contender in in_sight(comparison):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.methods import method_names
 from onedomain.methods.adapt import adaptation_names
-from onedomain.reporting.grouping import changed_adaptation, changed_settings
-from onedomain.reporting.reproduce.paper import setting_text
+from onedomain.runs.commandline import adapted_again, evaluate_command, onedomain, what_to_train
+from onedomain.runs.identity import changed_settings
 from onedomain.runs.layout import OWN
 from onedomain.runs.manifest import AdaptationInfo
 from onedomain.runs.records import RunRecords
@@ -25,13 +23,13 @@ def commands_to_repeat(run: RunRecords) -> list[str]:
     environment, out = run.manifest.environment, f"{run.folder}-again"
     words += [] if environment.device == "cpu" else ["--device", environment.device]
     words += ["--threads", str(environment.threads), "--out", out]
-    return [shlex.join(words), *_evaluate(run, out)]
+    return [onedomain(words), *_evaluate(run, out)]
 
 
 def repeatable(run: RunRecords) -> bool:
     """Whether the command line can do it: the library's method, adaptation and network, on a benchmark or a folder."""
     manifest = run.manifest
-    trained = manifest.method in (method_names() if not _from_scratch(run) else adaptation_names())
+    trained = manifest.method in (method_names() if not run.identity.from_scratch else adaptation_names())
     adapted = all(info.method in adaptation_names() for info in manifest.adaptations)
     return manifest.network.own is None and trained and adapted
 
@@ -51,24 +49,24 @@ def what_words_stand_for(run: RunRecords) -> str:
 
 def _train(run: RunRecords) -> list[str]:
     manifest = run.manifest
-    words = ["onedomain", "train"]
-    if manifest.benchmark is not None:
-        words += ["--benchmark", manifest.benchmark]
-    else:
-        height, width, _ = manifest.source.image_shape
-        words += ["--source", "DIR", "--size", f"{height}x{width}"]
-    words += ["--method", manifest.method, "--seed", str(manifest.seed)]
     benchmark, network = BENCHMARKS.get(manifest.benchmark or ""), manifest.network
-    if network.name is not None and (benchmark is None or network.name != benchmark.network):
-        words += ["--network", network.name]
-    words += ["--weights", "FILE"] if network.weights is not None else []
-    return words + _assignments(changed_settings(run))
+    usual = benchmark is not None and network.name == benchmark.network
+    return [
+        "train",
+        *what_to_train(
+            manifest.method,
+            manifest.seed,
+            changed_settings(manifest.settings, manifest.usually),
+            benchmark=manifest.benchmark,
+            size=manifest.source.image_shape[:2],
+            network=None if usual else network.name,
+            weights=network.weights is not None,
+        ),
+    ]
 
 
 def _adapt(run: RunRecords, info: AdaptationInfo) -> list[str]:
-    target = info.target if info.benchmark else f"{info.target}=DIR"
-    words = ["onedomain", "adapt", info.parent or "RUN", "--target", target, "--shots", str(info.shots)]
-    words += ["--method", info.method, "--seed", str(info.draw), *_assignments(changed_adaptation(info))]
+    words = ["adapt", *adapted_again(info, changed_settings(info.settings, info.usually))]
     scored = run.scores(info.benchmark or OWN).get(info.target, {})
     if info.benchmark is None and any(row["split"] != NOT_DRAWN for row in scored.values()):
         words += ["--test", "DIR"]
@@ -76,12 +74,6 @@ def _adapt(run: RunRecords, info: AdaptationInfo) -> list[str]:
     if manifest.benchmark is None and (info.from_scratch or manifest.source.name in run.scores(OWN)):
         words += ["--source", "DIR"]
     return words
-
-
-def _assignments(changed: Mapping[str, Any]) -> list[str]:
-    others = {name: value for name, value in changed.items() if name != "steps"}
-    words = ["--steps", str(changed["steps"])] if "steps" in changed else []
-    return words + [word for name, value in others.items() for word in ("--set", f"{name}={setting_text(value)}")]
 
 
 def _evaluate(run: RunRecords, out: str) -> list[str]:
@@ -96,13 +88,6 @@ def _evaluate(run: RunRecords, out: str) -> list[str]:
         elif benchmark == manifest.benchmark:
             by_itself = set(run.scores(benchmark))
         left = [domain for domain in run.scores(benchmark) if domain not in by_itself]
-        if left and benchmark == OWN:
-            named = [word for domain in left for word in ("--on", f"{domain}=DIR")]
-            lines.append(shlex.join(["onedomain", "evaluate", out, *named]))
-        elif left:
-            lines.append(shlex.join(["onedomain", "evaluate", out, "--benchmark", benchmark]))
+        if left:
+            lines.append(evaluate_command(out, benchmark, left))
     return lines
-
-
-def _from_scratch(run: RunRecords) -> bool:
-    return any(info.from_scratch for info in run.manifest.adaptations)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from onedomain.reporting.grouping import (
-    changed_adaptation,
-    changed_settings,
-    run_title,
-    usual_adaptation,
-    usual_settings,
-)
+from onedomain.reporting.names import run_title
 from onedomain.reporting.page.repeat import commands_to_repeat, repeatable, what_words_stand_for
 from onedomain.reporting.page.tables import device
-from onedomain.reporting.reproduce.paper import setting_text
-from onedomain.runs.manifest import AdaptationInfo
+from onedomain.runs.commandline import setting_text
+from onedomain.runs.identity import changed_settings
+from onedomain.runs.manifest import AdaptationInfo, Manifest
 from onedomain.runs.records import RunRecords
 
 
@@ -29,7 +24,7 @@ def run_details(runs: Sequence[RunRecords]) -> list[dict[str, Any]]:
             "commands": "\n".join(commands_to_repeat(run)) if repeatable(run) else "",
             "how": _how(run),
             "facts": [{"name": name, "text": text} for name, text in _facts(run).items()],
-            "settings": _settings(run.manifest.settings, usual_settings(run), changed_settings(run)),
+            "settings": _settings(run.manifest),
             "adapting": _adapting(run),
         }
         for run in runs
@@ -41,7 +36,7 @@ def _adapting(run: RunRecords) -> list[dict[str, str]]:
     info = run.manifest.adaptation
     if info is None or info.from_scratch:
         return []
-    return _settings(info.settings, usual_adaptation(info), changed_adaptation(info))
+    return _settings(info)
 
 
 def _seed(run: RunRecords) -> str:
@@ -88,14 +83,13 @@ def _adapted(info: AdaptationInfo) -> str:
     return f"by {info.method} {how} {what}"
 
 
-def _settings(
-    settings: Mapping[str, Any], usual: Mapping[str, Any], changed: Mapping[str, Any]
-) -> list[dict[str, str]]:
+def _settings(of: Manifest | AdaptationInfo) -> list[dict[str, str]]:
+    changed = changed_settings(of.settings, of.usually)
     return [
         {
             "name": name,
             "text": setting_text(value),
-            "changed": f"usually {setting_text(usual[name])}" if name in changed and name in usual else "",
+            "changed": f"usually {setting_text((of.usually or {})[name])}" if name in changed else "",
         }
-        for name, value in settings.items()
+        for name, value in of.settings.items()
     ]

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS
-from onedomain.reporting.page.accuracy import AccuracyTable, accuracy_table
+from onedomain.reporting.comparison import Comparison, compare, refuse_old_records
+from onedomain.reporting.contenders import trained_for
+from onedomain.reporting.page.accuracy import accuracy_table
 from onedomain.reporting.page.answers import Answer, Card, Gallery, galleries
-from onedomain.reporting.page.comparison import Comparison, compare
-from onedomain.reporting.page.contenders import trained_for
 from onedomain.reporting.page.corruptions import Corruptions, corruptions
 from onedomain.reporting.page.doubts import DOUBTS, Doubt, uncertainty_by_domain, uncertainty_table
 from onedomain.reporting.page.figures import Shown, figures
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.picture import Panel, panels
 from onedomain.reporting.page.segments import Segments, segments
-from onedomain.reporting.page.tables import Table, domain_table, training_table
+from onedomain.reporting.page.tables import domain_table, training_table
 from onedomain.reporting.shown_metric import ACCURACY, ShownMetric
+from onedomain.reporting.table import Table
 from onedomain.runs.layout import OWN
 from onedomain.runs.records import RunRecords
 
@@ -44,11 +45,11 @@ class Section:
     links: Sequence[Link]
     metric: ShownMetric
     shaded: bool  # whether the metric is a share of right answers, to be held against that of flagged images
-    accuracy: AccuracyTable
+    accuracy: Table
     panels: Sequence[Panel]
     corruptions: Corruptions | None
     galleries: Sequence[dict[str, Any]] = field(repr=False)
-    segments: Segments | None = field(repr=False)  # in the place of galleries, where pixels have labels
+    segments: Segments | None = field(repr=False)  # for segmentation, instead of galleries
     several_seeds: bool
     evaluate_command: str
     figures: Sequence[Shown] = field(repr=False)
@@ -63,6 +64,7 @@ class Section:
 
 def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Section:
     comparison = compare(runs, benchmark)
+    refuse_old_records(comparison)
     said = headline(comparison)
     known = BENCHMARKS.get(benchmark)
     drawn, not_drawn = figures(runs, benchmark)
@@ -83,7 +85,7 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> Sectio
         links=links,
         metric=comparison.metric,
         shaded=comparison.metric is ACCURACY,
-        accuracy=accuracy_table(comparison),
+        accuracy=accuracy_table(comparison, identity),
         panels=panels(comparison),
         corruptions=corruptions(comparison, identity),
         galleries=[_gallery(each) for each in galleries(comparison)],

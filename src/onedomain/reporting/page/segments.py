@@ -1,4 +1,4 @@
-"""Where pixels have labels: images of unseen domains beside their truth, what each method says, and its doubts."""
+"""Segmentation: images of unseen domains beside their truth, each method's prediction and its uncertainty."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from onedomain.evaluation.masks import palette
 from onedomain.evaluation.outcome import Outcome
+from onedomain.reporting.comparison import Comparison
+from onedomain.reporting.contenders import Contender
 from onedomain.reporting.page.answers import answers_of, as_data_address
-from onedomain.reporting.page.comparison import Comparison
-from onedomain.reporting.page.contenders import Contender
 from onedomain.reporting.segmented import Segmented, segmented
 
 OF_A_DOMAIN = 2  # images
@@ -54,7 +54,7 @@ class Segments:
 
 
 def segments(comparison: Comparison) -> Segments | None:
-    """Of each method's first run; None if no answers on labels of pixels were kept."""
+    """Of each method's first run; None if no answers of segmentation were kept."""
     of_a_domain = OF_A_DOMAIN if len(comparison.unseen) <= FEW_DOMAINS else 1
     domains: list[SegmentedDomain] = []
     pictures: list[Segmented] = []

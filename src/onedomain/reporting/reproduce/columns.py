@@ -4,30 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any, Protocol
 
 from onedomain.evaluation.corruption_error import mean_corruption_error, relative_mean_corruption_error
+from onedomain.reporting.average import average, mean
 from onedomain.reporting.reproduce.paper import AVERAGE, paper_average, paper_value
 from onedomain.reporting.reproduce.rows import Row
+from onedomain.runs.identity import Identity
 
 
 @dataclass(frozen=True)
 class RunScores:
     """The records of one run on a table's benchmark, by domain and metric."""
 
-    method: str
-    settings: Mapping[str, Any]
-    seed: int
-    records: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    identity: Identity
+    records: dict[str, dict[str, Mapping[str, Any]]]
     adaptation: Mapping[str, Any] | None = None  # how the run was adapted; None if it was only trained
     # Of other rows, by their keys: the runs of the same benchmark and seed.
     beside: Mapping[str, RunScores] = field(default_factory=dict, repr=False, compare=False)
 
     @property
+    def seed(self) -> int:
+        return int(self.identity.facts["seed"])
+
+    @property
     def number(self) -> int:
         """The seed or, of an adapted run, the draw."""
         return self.seed if self.adaptation is None else int(self.adaptation["draw"])
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"{self.identity.facts['method']}, seed {self.seed}"
+
+    @property
+    def steps(self) -> int:
+        """Of training or, of an adapted run, of adapting."""
+        return int((self.adaptation or self.any_record)["settings"]["steps"])
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -117,8 +130,8 @@ class Average(_Shown):
     title: str = "average"
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        mean = _mean([run.score(domain, metric) for domain in self.domains(scored)])
-        return None if mean is None else 100 * mean
+        value = average(run.records, self.domains(scored), metric)
+        return None if value is None else 100 * value
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
         printed_in, chosen = row.printed_in(table), self.domains(scored)
@@ -142,17 +155,12 @@ class MeanOf(_Shown):
         return tuple(dict.fromkeys(domain for column in self.columns for domain in column.over))
 
     def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        return _mean([column.value(run, metric, scored) for column in self.columns])
+        return mean(column.value(run, metric, scored) for column in self.columns)
 
     def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
         whole = set(self.over) <= set(scored)
         printed = paper_value(row.printed_in(table), row.key, self.name) if whole else None
-        return _mean([column.paper(table, row, scored) for column in self.columns]) if printed is None else printed
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
+        return mean(column.paper(table, row, scored) for column in self.columns) if printed is None else printed
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,16 @@ class Scale:
     def reduced(self) -> bool:
         return bool(self.note)
 
+    def changes(self, method: str, settings: Mapping[str, Any], usual_steps: int | None) -> dict[str, Any]:
+        """What differs from the usual settings of a row's method; no `usual_steps`: the scale leaves them as they are.
+
+        >>> Scale("quick", 0.1, {"sdg": {"domain_size": 1000}}).changes("sdg", {"beta": 0.0}, 600)
+        {'steps': 60, 'domain_size': 1000, 'beta': 0.0}
+        """
+        fewer = self.share < 1 and usual_steps is not None
+        steps = {"steps": max(1, round(self.share * (usual_steps or 0)))} if fewer else {}
+        return {**steps, **self.settings.get(method, {}), **settings}
+
 
 @dataclass(frozen=True)
 class Table:

@@ -6,14 +6,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-
-import torch
+from typing import TYPE_CHECKING
 
 from onedomain.methods import method_class
-from onedomain.methods.base import Method, Setup
-from onedomain.networks import build_network
 from onedomain.reporting.reproduce.plan import Bench, PlannedRun
-from onedomain.training.randomness import private_randomness
+
+if TYPE_CHECKING:
+    from onedomain.methods.base import Method
 
 SCORING_COST = 0.3  # time of scoring an image by that of an image in a step of ERM
 MEASURED_STEPS = 5
@@ -93,6 +92,12 @@ def _size(bench: Bench) -> Size:
 
 def _measured_step(bench: Bench, batch_size: int) -> float:
     """Seconds of a step of ERM on this machine as it is now, on as many threads as torch may use."""
+    import torch
+
+    from onedomain.methods.base import Setup
+    from onedomain.networks import build_network
+    from onedomain.training.randomness import private_randomness
+
     erm = method_class("erm")()
     with private_randomness():
         network = build_network(bench.benchmark.network, len(bench.source.classes), bench.source.image_shape)

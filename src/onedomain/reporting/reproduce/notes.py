@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from onedomain.reporting.reproduce.columns import Fact, RelativeError, RunScores, Score
 from onedomain.reporting.reproduce.declare import Scale, Table
-from onedomain.reporting.reproduce.plan import as_options, benchmark_at, configured, what_to_train
+from onedomain.reporting.reproduce.plan import benchmark_at, train_options
+from onedomain.runs.commandline import onedomain
 
 MOST_NAMED = 8  # domains of a note
 
@@ -20,12 +20,13 @@ def notes_on(
     by_row: Sequence[Sequence[RunScores]],
     scored: Sequence[str],
     data: Sequence[Mapping[str, Any]],
+    steps: Mapping[str, int],
 ) -> Iterable[str]:
     """`by_row` are the runs of each row, `scored` the targets that all of them have, `data` all domains of theirs."""
     runs = [run for of_row in by_row for run in of_row]
     if scale.reduced:
         yield f"Reduced protocol: {scale.note}. The paper's numbers are of its whole protocol."
-    yield from _missing_baselines(table, scale, by_row)
+    yield from _missing_baselines(table, scale, by_row, steps)
     titles = {column.name: column.title for column in table.columns if isinstance(column, Score)}
     reported = {domain for column in table.columns for domain in column.over}
     shown = [name for name in targets if name in reported]
@@ -61,7 +62,9 @@ def _named(names: Sequence[str], of: int) -> str:
     return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} others"
 
 
-def _missing_baselines(table: Table, scale: Scale, by_row: Sequence[Sequence[RunScores]]) -> Iterable[str]:
+def _missing_baselines(
+    table: Table, scale: Scale, by_row: Sequence[Sequence[RunScores]], steps: Mapping[str, int]
+) -> Iterable[str]:
     """Which runs are missing that columns are relative to, and the commands that make them."""
     by_key: dict[str, list[str]] = {}
     for column in table.columns:
@@ -69,13 +72,14 @@ def _missing_baselines(table: Table, scale: Scale, by_row: Sequence[Sequence[Run
             by_key.setdefault(column.baseline, []).append(column.title)
     for baseline in (row for row in table.rows if row.key in by_key):
         benchmark = benchmark_at(table.benchmark_of(baseline), scale)
-        changes = configured(baseline, scale, benchmark)[1]
+        changes = scale.changes(baseline.method, baseline.settings, None)
+        if scale.share < 1 and baseline.name in steps:
+            changes["steps"] = steps[baseline.name]
         rivals = zip(table.rows, by_row, strict=True)
         runs = [run for row, of_row in rivals if row.benchmark == baseline.benchmark for run in of_row]
         for seed in sorted({run.seed for run in runs if baseline.key not in run.beside}):
-            out = ["--out", f"runs/{baseline.name}-{seed}", "--seed", str(seed)]
-            what = [*out, *what_to_train(benchmark, baseline), *as_options(changes)]
+            command = train_options(benchmark, baseline, seed, changes)
             yield (
                 f"{', '.join(by_key[baseline.key])}: the run of {baseline.label} with seed {seed} is missing or "
-                f"failed; make it with: {shlex.join(['onedomain', 'train', *what])}"
+                f"failed; make it with: {onedomain('train', command, ['--out', f'runs/{baseline.name}-{seed}'])}"
             )

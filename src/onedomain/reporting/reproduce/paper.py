@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 
 from onedomain.data.corruptions import KINDS
+from onedomain.runs.commandline import setting_text
 
 AVERAGE = "average"
 
@@ -33,7 +34,7 @@ _DIGITS = {
     }.items()
 }
 
-# Table 3, CIFAR-10-C: mean accuracy over the corruptions, a level of severity each.
+# Table 3, CIFAR-10-C: mean accuracy over the corruptions, for each level of severity.
 _SEVERITY = {
     method: {f"severity-{level}": value for level, value in enumerate(values, start=1)}
     for method, values in {
@@ -173,18 +174,3 @@ def variant(method: str, settings: Mapping[str, object]) -> str:
     if not settings:
         return method
     return f"{method}:{','.join(f'{name}={setting_text(value)}' for name, value in sorted(settings.items()))}"
-
-
-def setting_text(value: object) -> str:
-    """A setting's value as `--set` takes it.
-
-    >>> setting_text(False), setting_text(2000.0), setting_text((0.1, 1.0))
-    ('false', '2000', '0.1,1')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    if isinstance(value, (tuple, list)):
-        return ",".join(setting_text(part) for part in value)
-    return str(value)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from onedomain.benchmarks import Benchmark, find_benchmark
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.methods import method_class
 from onedomain.methods.adapt import adaptation_class
-from onedomain.methods.adapt.base import Adaptation
-from onedomain.methods.base import Method
 from onedomain.reporting.reproduce.declare import PARENT_SEED, Scale, Table
-from onedomain.reporting.reproduce.paper import setting_text
 from onedomain.reporting.reproduce.rows import Adapting, Row
+from onedomain.runs.commandline import what_to_adapt, what_to_train
+from onedomain.runs.identity import BEFORE_IT, LAST, Identity, first_difference, identify, spoken
 from onedomain.runs.layout import BEFORE, MANIFEST
-from onedomain.runs.manifest import Manifest, refuse_used_folder
+from onedomain.runs.manifest import refuse_used_folder
 from onedomain.runs.records import RunRecords, read_run
+
+if TYPE_CHECKING:
+    from onedomain.methods.adapt.base import Adaptation
+    from onedomain.methods.base import Method
 
 State = Literal["done", "to score", "going on", "new"]
 
@@ -75,30 +77,19 @@ class PlannedRun:
 
     def command(self, data: str | None, device: str | None) -> tuple[str, ...]:
         """What brings the run to its end from where it is."""
-        benchmark, adapting = self.benchmark.name, self.row.adaptation
         where = [*(["--data", data] if data else []), *(["--device", device] if device else []), "--threads", "1"]
-        start = [sys.executable, "-m", "onedomain"]
-        changes = as_options(self.changes)
-        out = ["--resume", "--out", str(self.folder), "--seed", str(self.seed)]
-        if adapting and self.parent:  # finished or not: adapting scores what it has not scored
-            what = ["--target", self.target, "--shots", str(adapting.shots), "--method", adapting.method]
-            return (*start, "adapt", str(self.parent.folder), *out, *what, *changes, *where)
+        start, out = [sys.executable, "-m", "onedomain"], ["--resume", "--out", str(self.folder)]
+        if self.row.adaptation and self.parent:  # finished or not: adapting scores what it has not scored
+            given = (self.target, self.row.adaptation.shots, self.row.adaptation.method, self.seed, self.changes)
+            return (*start, "adapt", *what_to_adapt(str(self.parent.folder), *given), *out, *where)
         if self.state == "to score":
-            return (*start, "evaluate", str(self.folder), "--benchmark", benchmark, *where)
-        return (*start, "train", *out, *what_to_train(self.benchmark, self.row), *changes, *where)
+            return (*start, "evaluate", str(self.folder), "--benchmark", self.benchmark.name, *where)
+        return (*start, "train", *train_options(self.benchmark, self.row, self.seed, self.changes), *out, *where)
 
 
-def what_to_train(benchmark: Benchmark, row: Row) -> list[str]:
-    """The options of `onedomain train` that say which row a run is of."""
-    return ["--benchmark", benchmark.name, "--method", row.method, "--network", benchmark.network]
-
-
-def as_options(changes: Mapping[str, Any]) -> list[str]:
-    """
-    >>> as_options({"steps": 9, "meta": False})
-    ['--set', 'steps=9', '--set', 'meta=false']
-    """
-    return [part for name, value in changes.items() for part in ("--set", f"{name}={setting_text(value)}")]
+def train_options(benchmark: Benchmark, row: Row, seed: int, changes: Mapping[str, Any]) -> list[str]:
+    """The options of `onedomain train` that make a run of a row."""
+    return what_to_train(row.method, seed, changes, benchmark=benchmark.name, network=benchmark.network)
 
 
 def benchmark_at(name: str, scale: Scale) -> Benchmark:
@@ -110,24 +101,28 @@ def benchmark_at(name: str, scale: Scale) -> Benchmark:
 def configured(row: Row, scale: Scale, benchmark: Benchmark) -> tuple[Method, dict[str, Any]]:
     """The row's method as the table runs it, and what differs from the benchmark's settings."""
     kind, usual = method_class(row.method), benchmark.settings_of(row.method)
-    changes: dict[str, Any] = {}
-    if scale.share < 1:
-        changes["steps"] = max(1, round(scale.share * kind(**usual).settings.steps))
-    changes |= {**scale.settings.get(row.method, {}), **row.settings}
+    changes = scale.changes(row.method, row.settings, kind(**usual).settings.steps)
     return kind(**{**usual, **changes}), changes
 
 
 def adapting(adaptation: Adapting, scale: Scale, drawn: int) -> tuple[Adaptation, dict[str, Any]]:
     """A row's adaptation to so many drawn images, and what differs from its settings.
 
-    Where a rule finds the number of steps, a scale leaves them as they are: they are few.
+    A scale shares the steps of training from scratch; others are few, and found by the number of images.
     """
     kind = adaptation_class(adaptation.method)
-    changes: dict[str, Any] = {}
-    if scale.share < 1 and kind().settings.steps == kind().planned(drawn)["steps"]:
-        changes["steps"] = max(1, round(scale.share * kind().settings.steps))
-    changes |= {**scale.settings.get(adaptation.method, {}), **adaptation.settings}
+    steps = kind().settings.steps if kind.from_scratch else None
+    changes = scale.changes(adaptation.method, adaptation.settings, steps)
     return kind(**kind(**changes).planned(drawn)), changes
+
+
+def planned_steps(table: Table, scale: Scale) -> dict[str, int]:
+    """The steps of each row of trained runs, by its name: what a table says of a row without a run."""
+    benchmarks = {name: benchmark_at(name, scale) for name in table.benchmarks}
+    rows = [row for row in table.rows if not row.adaptation and not row.not_run]
+    return {
+        row.name: configured(row, scale, benchmarks[table.benchmark_of(row.parts[0])])[0].settings.steps for row in rows
+    }
 
 
 def plan(
@@ -160,79 +155,73 @@ def _planned(
     parent: PlannedRun | None,
 ) -> PlannedRun:
     method: Method | Adaptation
-    differs: Callable[[Manifest], str | None]
-    target = ""
+    target, folder = "", out / f"{row.name}-{seed}"
     if row.adaptation is None or parent is None:
         method, changes = configured(row, scale, bench.benchmark)
-        differs = partial(difference, method=method, seed=seed, bench=bench)
+        wanted = _identity(method, changes, seed, bench)
     else:
         target, classes = next(iter(bench.drawn.items()))
         method, changes = adapting(row.adaptation, scale, row.adaptation.shots * classes)
-        wanted = {"target": target, "shots": row.adaptation.shots, "draw": seed}
-        differs = partial(adapted_difference, wanted=wanted, method=method, parent=parent, bench=bench)
-    folder, benchmark = out / f"{row.name}-{seed}", bench.benchmark
-    run = PlannedRun(row, seed, method, folder, "new", changes, benchmark, parent=parent, target=target)
+        of: tuple[Method, Mapping[str, Any]] = (method, changes)
+        of = of if method.from_scratch else (parent.method, parent.changes)  # of the parent nothing is left
+        how: dict[str, Any] = {
+            "method": method.name,
+            "settings": _settings(method),
+            "usually": changes,
+            "target": target,
+        }
+        how |= {"shots": row.adaptation.shots, "draw": seed, "from_scratch": method.from_scratch}
+        wanted = _identity(*of, parent.seed, bench, how)
+    run = PlannedRun(row, seed, method, folder, "new", changes, bench.benchmark, parent=parent, target=target)
     if (run.folder / MANIFEST).exists():
         found: RunRecords | None = read_run(run.folder, unfinished=True)
     else:
         refuse_used_folder(run.folder)
-        same = (other for other in others if differs(other.manifest) is None)
+        same = (other for other in others if not _difference(other, wanted))
         found = next((other for other in same if _state(other, bench) == "done"), None)
     if found is None:
         return run
-    if reason := differs(found.manifest):
+    if reason := _difference(found, wanted):
         raise UserError(str(run.folder), reason, "another --out, or remove that folder")
     return replace(run, folder=found.folder, state=_state(found, bench), records=found)
 
 
-def difference(manifest: Manifest, method: Method, seed: int, bench: Bench) -> str | None:
-    """What makes a run another one than that of a method, seed and benchmark; None if it is the same."""
-    if manifest.adaptation is not None:
-        return f"holds a run that was adapted to {manifest.adaptation.target}"
-    facts = [("method", manifest.method, method.name), ("seed", manifest.seed, seed), *_where(manifest, bench)]
-    return _first(facts) or _other_settings(method, manifest.settings)
+def _settings(method: Method) -> dict[str, Any]:
+    return method.settings.model_dump(mode="json")
 
 
-def adapted_difference(
-    manifest: Manifest, wanted: Mapping[str, Any], method: Adaptation, parent: PlannedRun, bench: Bench
-) -> str | None:
-    """What makes a run another one than that of an adaptation; of the parent of one from scratch nothing is left."""
-    info = manifest.adaptation
-    if info is None:
-        return "holds a run that was not adapted"
-    facts = [(name, getattr(info, name), value) for name, value in wanted.items()]
-    facts.append(("earlier target", info.before.target if info.before else None, None))
-    found = _first([("adaptation", info.method, method.name), *facts, *_where(manifest, bench)])
-    found = found or _other_settings(method, info.settings)
-    if found or method.from_scratch:
-        return found
-    trained = [("method", manifest.method, parent.method.name), ("seed", manifest.seed, parent.seed)]
-    return _first(trained) or _other_settings(parent.method, manifest.settings)
+def _identity(
+    method: Method,
+    changes: Mapping[str, Any],
+    seed: int,
+    bench: Bench,
+    adaptation: Mapping[str, Any] | None = None,
+) -> Identity:
+    """What a planned run is to be."""
+    what = {"method": method.name, "settings": _settings(method), "usually": changes, "seed": seed}
+    where = {"trained_on": bench.benchmark.name, "network": {"name": bench.benchmark.network}}
+    return identify({**what, **where, "source": bench.source.fingerprint, "adaptation": adaptation})
 
 
-def _where(manifest: Manifest, bench: Bench) -> list[tuple[str, Any, Any]]:
-    return [
-        ("benchmark", manifest.benchmark, bench.benchmark.name),
-        # One of the user's own has no name, and is the user's to answer for.
-        ("network", manifest.network.name or bench.benchmark.network, bench.benchmark.network),
-        ("source data", manifest.source.fingerprint, bench.source.fingerprint),
-    ]
+def _difference(found: RunRecords, wanted: Identity) -> str:
+    """What makes a run another one than the planned one; empty if it is the same."""
+    there, info = found.identity, found.manifest.adaptation
+    if (info is not None) is not wanted.adapted:
+        return f"holds a run that was adapted to {info.target}" if info else "holds a run that was not adapted"
 
+    def compared(name: str) -> bool:
+        if name == "network.name" and there.facts[name] is None:
+            return False  # one of the user's own has no name, and is the user's to answer for
+        if name == "seed" and wanted.from_scratch:
+            return False
+        return name in wanted.facts or name in there.settings or name.startswith(f"{LAST}{BEFORE_IT}")
 
-def _other_settings(method: Method, settings: Mapping[str, Any]) -> str | None:
-    try:
-        there = type(method)(**settings).settings.model_dump()  # what it did not know yet is as by default
-    except UserError as error:
-        return f"holds a run with settings of another version ({error})"
-    wanted = method.settings.model_dump()
-    return _first([(name, there[name], wanted[name]) for name in wanted])
-
-
-def _first(facts: Iterable[tuple[str, Any, Any]]) -> str | None:
-    for name, is_there, is_wanted in facts:
-        if is_there != is_wanted:
-            return f"holds a run whose {name} is {is_there!r}, and here it is {is_wanted!r}"
-    return None
+    name = first_difference(there, wanted, compared)
+    if name:
+        is_there, is_wanted = there.facts.get(name), wanted.facts.get(name)
+        return f"holds a run whose {spoken(name)} is {is_there!r}, and here it is {is_wanted!r}"
+    others = sorted(there.settings - wanted.settings)
+    return f"holds a run with settings of another version ({', '.join(others)})" if others else ""
 
 
 def _state(run: RunRecords, bench: Bench) -> State:

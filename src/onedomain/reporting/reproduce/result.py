@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
@@ -11,12 +10,13 @@ from typing import Any
 
 from onedomain.benchmarks import Benchmark
 from onedomain.errors import UserError
-from onedomain.methods.base import Method
+from onedomain.reporting.average import shared_domains
 from onedomain.reporting.reproduce.columns import Column, RelativeError, RunScores
 from onedomain.reporting.reproduce.declare import PARENT_SEED, Scale, Table
 from onedomain.reporting.reproduce.notes import notes_on
-from onedomain.reporting.reproduce.plan import adapting, benchmark_at, configured
+from onedomain.reporting.reproduce.plan import benchmark_at
 from onedomain.reporting.reproduce.rows import Row
+from onedomain.runs.identity import changed_settings, decides, first_difference, identify
 
 Record = Mapping[str, Any]
 NEEDED = ("benchmark", "method", "settings", "seed", "domain", "metric", "value", "data", "onedomain")
@@ -75,8 +75,7 @@ def group(records: Iterable[Record], benchmark: str, prefix: str = "") -> list[R
 
     A `prefix` tells domains of several benchmarks apart.
     """
-    runs: dict[str, RunScores] = {}
-    rows: dict[str, dict[str, dict[str, Record]]] = {}
+    runs: dict[tuple[Any, ...], RunScores] = {}
     for record in records:
         if record.get("benchmark") != benchmark or record.get("trained_on", benchmark) != benchmark:
             continue
@@ -85,16 +84,12 @@ def group(records: Iterable[Record], benchmark: str, prefix: str = "") -> list[R
         absent = [name for name in NEEDED if name not in record]
         if absent:
             raise UserError("records", f"one has no {absent[0]!r}", "records written by onedomain")
-        adaptation = record.get("adaptation")
-        how = {name: value for name, value in (adaptation or {}).items() if not name.startswith("parent")}
-        key = json.dumps([record["method"], record["settings"], record["seed"], how], sort_keys=True)
-        of_run = rows.setdefault(key, {})
-        run = RunScores(record["method"], record["settings"], record["seed"], of_run, adaptation)
-        runs.setdefault(key, run)
-        of_domain = of_run.setdefault(f"{prefix}{record['domain']}", {})
+        identity, adaptation = identify(record), record.get("adaptation")
+        run = runs.setdefault((identity.setting, identity.repetition), RunScores(identity, {}, adaptation))
+        of_domain = run.records.setdefault(f"{prefix}{record['domain']}", {})
         if record["metric"] in of_domain:
-            which = f"seed {run.seed}" if adaptation is None else f"{adaptation['shots']} shots, draw {run.number}"
-            raise UserError("records", f"{run.method}, {which}, is there twice on {record['domain']}", "each run once")
+            which = run.name if adaptation is None else f"{run.name}, {adaptation['shots']} shots, draw {run.number}"
+            raise UserError("records", f"{which}, is there twice on {record['domain']}", "each run once")
         of_domain[record["metric"]] = record
     return list(runs.values())
 
@@ -106,9 +101,13 @@ def tabulate(
     *,
     seeds: Sequence[int] | None = None,
     failures: Sequence[Failure] = (),
+    steps: Mapping[str, int] | None = None,
     command: str,
 ) -> Result:
-    """The table of these records; those of other methods, settings or seeds are left out. No `seeds`: all there are."""
+    """The table of these records; those of other methods, settings or seeds are left out. No `seeds`: all there are.
+
+    `steps` says how many a row without a run would have, by the row's name.
+    """
     benchmarks = {name: benchmark_at(name, scale) for name in table.benchmarks}
     prefixes = {name: f"{name}/" if any(row.tasks for row in table.rows) else "" for name in benchmarks}
     by_part: dict[str, list[RunScores]] = {part.name: [] for part in table.grid}
@@ -121,21 +120,25 @@ def tabulate(
     by_row = [[run for part in row.parts for run in by_part.get(part.name, [])] for row in table.rows]
     used = list({id(run): run for runs in by_row for run in runs}.values())
     _refuse_other_data(used)
+    for runs in by_part.values():
+        _refuse_other_settings(runs)
+    there = {run.benchmark for run in used}
     of = {name: [f"{prefixes[name]}{target}" for target in benchmark.targets] for name, benchmark in benchmarks.items()}
     targets = list(dict.fromkeys(target for each in of.values() for target in each))
-    scored = [target for target in targets if all(target in run.domains for run in used if target in of[run.benchmark])]
+    shared = {name: shared_domains([run.records for run in used if run.benchmark == name]) for name in benchmarks}
+    scored = [target for target in targets if all(target in shared[name] or target not in of[name] for name in there)]
     asked = tuple(seeds) if seeds is not None else tuple(sorted({run.number for run in used}))
     shown = _beside_each_other(table, by_row)
     rows = []
     for row, runs, ours in zip(table.rows, by_row, shown, strict=True):
-        rows.append(_row(table, scale, row, runs, ours, scored, asked, benchmarks))
+        rows.append(_row(table, row, runs, ours, scored, asked, (steps or {}).get(row.name)))
     data = _data(used)
     return Result(
         table=table,
         scale=scale,
         seeds=asked,
         rows=tuple(rows),
-        notes=tuple(notes_on(table, scale, targets, shown, scored, data)),
+        notes=tuple(notes_on(table, scale, targets, shown, scored, data, steps or {})),
         data=tuple(data),
         versions=_versions(used),
         command=command,
@@ -146,18 +149,17 @@ def tabulate(
 
 def _row(
     table: Table,
-    scale: Scale,
     row: Row,
     runs: Sequence[RunScores],  # of every task
     ours: Sequence[RunScores],
     scored: Sequence[str],
     asked: Sequence[int],
-    benchmarks: Mapping[str, Benchmark],
+    planned_steps: int | None,
 ) -> ResultRow:
     minutes = cell([run.fact("train_seconds") for run in runs], None).mean
     return ResultRow(
         row=row,
-        steps=_steps(row, scale, runs, benchmarks[table.benchmark_of(row.parts[0])]) if not row.not_run else None,
+        steps=runs[0].steps if runs else planned_steps,
         seeds=tuple(run.number for run in ours),
         asked=() if row.not_run else table.seeds_of(row, asked),
         minutes=None if minutes is None else minutes / 60,
@@ -194,30 +196,40 @@ def _together(runs: Sequence[RunScores]) -> list[RunScores]:
     return list(found.values())
 
 
-def _steps(row: Row, scale: Scale, runs: Sequence[RunScores], benchmark: Benchmark) -> int | None:
-    if row.adaptation is None:
-        return configured(row, scale, benchmark)[0].settings.steps
-    told = [int(run.adaptation["settings"]["steps"]) for run in runs if run.adaptation]
-    return told[0] if told else None
-
-
 def _belongs(run: RunScores, row: Row, scale: Scale, benchmark: Benchmark) -> bool:
-    """Whether a run on the benchmark is one of the row's, by all that decides its result but seed and draw."""
-    if row.adaptation is None or run.adaptation is None:
-        trained = row.adaptation is None and run.adaptation is None
-        return trained and _is_method(run, configured(row, scale, benchmark)[0])
-    told = run.adaptation
-    if (told["method"], told["shots"]) != (row.adaptation.method, row.adaptation.shots):
+    """Whether a run on the benchmark is one of the row's: by what was set otherwise, all else being as usual."""
+    told, how = run.adaptation, row.adaptation
+    if told is None or how is None:
+        return told is None and how is None and _is_set(run.any_record, scale, row.method, row.settings)
+    if (told["method"], told["shots"]) != (how.method, how.shots):
         return False
     if told["target"] not in benchmark.target_train or told.get("adapted_before", True) or run.seed != PARENT_SEED:
         return False
-    wanted, _ = adapting(row.adaptation, scale, told["drawn"])
-    same = _read_settings(type(wanted), told["settings"]) == wanted.settings
-    return same and (wanted.from_scratch or _is_method(run, configured(row, scale, benchmark)[0]))
+    scratch = told["from_scratch"]
+    adapted = _is_set(told, scale, how.method, how.settings, fewer_steps=scratch)
+    return adapted and (scratch or _is_set(run.any_record, scale, row.method, row.settings))
 
 
-def _is_method(run: RunScores, method: Method) -> bool:
-    return run.method == method.name and _read_settings(type(method), run.settings) == method.settings
+def _is_set(told: Record, scale: Scale, method: str, given: Mapping[str, Any], fewer_steps: bool = True) -> bool:
+    """Whether a record, or the adaptation that it tells, has a row's method and settings at a scale."""
+    settings, usually = told["settings"], told.get("usually")
+    if told["method"] != method or usually is None:
+        return False
+    wanted = scale.changes(method, given, usually.get("steps", settings["steps"]) if fewer_steps else None)
+    changed = changed_settings(settings, usually)
+    return changed.keys() <= wanted.keys() and all(settings.get(name) == value for name, value in wanted.items())
+
+
+def _refuse_other_settings(runs: Sequence[RunScores]) -> None:
+    """What is usual may be another in another version: runs of one row that differ in it are no repetitions."""
+    known = frozenset[str]().union(*(run.identity.settings for run in runs))
+    for run in runs[1:]:
+        first = runs[0]
+        name = first_difference(first.identity, run.identity, lambda name: name in known and decides(name))
+        if name:
+            one, other = (each.identity.facts.get(name) for each in (first, run))
+            given = f"{name} is {one!r} in one run ({first.name}) and {other!r} in another ({run.name})"
+            raise UserError("records", given, "runs of one setting in a row")
 
 
 def cell(values: Sequence[float | None], paper: float | None, gap: str = "") -> Cell:
@@ -242,14 +254,6 @@ def _baseline(table: Table, column: RelativeError) -> Row:
     return next(row for row in table.rows if row.key == column.baseline)
 
 
-def _read_settings(kind: type[Method], settings: Mapping[str, Any]) -> Any:
-    """A run's settings, what it did not know yet as by default; None if it knew others."""
-    try:
-        return kind(**settings).settings
-    except UserError:
-        return None
-
-
 def _refuse_other_data(runs: Sequence[RunScores]) -> None:
     """Scores on different images, or of different training images, are not for one benchmark of a table."""
     seen: dict[tuple[str, str], Any] = {}
@@ -258,7 +262,7 @@ def _refuse_other_data(runs: Sequence[RunScores]) -> None:
             record = next(iter(metrics.values()))
             for what, images in ((f"scored on {domain}", record["data"]), ("trained", record.get("source"))):
                 if seen.setdefault((run.benchmark, what), images) != images:
-                    given = f"the runs were not {what} with the same images ({run.method}, seed {run.seed}, and others)"
+                    given = f"the runs were not {what} with the same images ({run.name}, and others)"
                     raise UserError("records", given, "runs with one copy of the data")
 
 

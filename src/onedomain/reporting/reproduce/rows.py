@@ -11,7 +11,7 @@ from onedomain.reporting.reproduce.paper import variant
 
 @dataclass(frozen=True)
 class Adapting:
-    """What becomes of a row's trained runs: so many images a class of the target, and the settings that it changes."""
+    """What becomes of a row's trained runs: so many images per class of the target, and changed settings."""
 
     method: str
     shots: int

@@ -66,7 +66,7 @@ _FEW_SHOT_QUICK = Scale(
 
 
 def _few_shot(label: str, method: str, *shots: int) -> tuple[Row, ...]:
-    """A method as it was trained, and fine-tuned with so many images a class."""
+    """A method as it was trained, and fine-tuned with so many images per class."""
     trained = Row(label, method, section=_TUNED, tasks=_TASKS)
     return (trained, *(replace(trained, adaptation=Adapting("fine-tune", count)) for count in shots))
 

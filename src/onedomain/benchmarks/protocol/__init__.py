@@ -1,0 +1,1 @@
+"""Runs on a benchmark: what is asked for, trained, scored and adapted to."""

@@ -1,0 +1,101 @@
+"""What is to be trained, as a user asks for it, and the run that this gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from onedomain.benchmarks import Benchmark, find_benchmark
+from onedomain.data import data_folder
+from onedomain.errors import UserError
+from onedomain.methods import method_class
+from onedomain.methods.base import Method
+from onedomain.runs.commandline import resume_command
+from onedomain.runs.manifest import read_manifest
+from onedomain.training.fit import fit
+from onedomain.training.own_folders import source_folder
+from onedomain.training.run import Run
+
+DEMO_BENCHMARK = "digits-lite"  # what is trained on if nothing else is said
+BASELINE = "erm"
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """A method, and a benchmark's source or a folder of the user's own images; None is what was not said."""
+
+    benchmark: str | None = None
+    source: str | None = None
+    size: str | None = None  # HEIGHTxWIDTH, to bring the images of `source` to
+    method: str | None = None
+    seed: int | None = None
+    network: str | None = None
+    settings: Mapping[str, Any] | None = None  # those that are not to be as the benchmark, or the method, has them
+
+    def __post_init__(self) -> None:
+        if self.benchmark and self.source:
+            raise UserError("--source", "given together with --benchmark", "one of them")
+        if self.size and not self.source:
+            raise UserError("--size", "given without --source", "with a folder of your own images")
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is kept if nothing else is said."""
+        benchmark = self.find_benchmark()
+        data = benchmark.name if benchmark else Path(str(self.source)).resolve().name
+        return Path("runs") / f"{data}-{self.method or BASELINE}-{self.seed or 0}"
+
+    def completed_from(self, folder: Path) -> TrainingRequest:
+        """The request for the run in a folder: what is not said again is as it was.
+
+        What is said again is compared when the run begins, and must be the same.
+        """
+        before = read_manifest(folder)
+        if before.adaptation is not None:
+            raise UserError("--out", f"{folder} holds an adapted run", resume_command(before, folder))
+        if not (before.benchmark or self.benchmark or self.source):
+            raise UserError("--source", f"not given, and {folder} was trained on your own images", "their folder")
+        return replace(
+            self,
+            benchmark=self.benchmark if self.benchmark or self.source else before.benchmark,
+            size=self.size or ("x".join(map(str, before.source.image_shape[:2])) if self.source else None),
+            method=self.method or before.method,
+            seed=before.seed if self.seed is None else self.seed,
+            network=self.network or before.network.name,
+            settings={**before.settings, **(self.settings or {})},
+        )
+
+    def find_benchmark(self) -> Benchmark | None:
+        """The benchmark whose source is trained on; None for a folder of the user's own."""
+        return None if self.source else find_benchmark(self.benchmark or DEMO_BENCHMARK)
+
+    def configured(self) -> Method:
+        """The method with the settings that the benchmark gives it, but for those that are asked for."""
+        benchmark, name = self.find_benchmark(), self.method or BASELINE
+        usual = benchmark.settings_of(name) if benchmark else {}
+        return method_class(name)(**{**usual, **(self.settings or {})})
+
+    def train(self, data: str | Path | None, *, score: bool = False, **options: Any) -> Run:
+        """Train; `options` are those of `fit` that say where and how.
+
+        With `score` a benchmark without any domain to score is refused before training.
+        """
+        benchmark, method = self.find_benchmark(), self.configured()
+        common = {"seed": self.seed or 0, **options}
+        if benchmark is None:
+            return fit(method, source_folder(str(self.source), self.size), network=self.network, **common)
+        folder = data_folder(data)
+        source = benchmark.train(folder)
+        if score:
+            benchmark.load_for_scoring(folder)
+        return fit(
+            method,
+            source,
+            network=self.network or benchmark.network or None,
+            benchmark=benchmark.name,
+            recipe=benchmark.settings_of(self.method or BASELINE),
+            held_out=benchmark.load_calibration(folder),
+            **common,
+        )

@@ -1,0 +1,74 @@
+"""`onedomain evaluate`: score a trained run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onedomain.cli import options as shared
+
+if TYPE_CHECKING:
+    from onedomain.benchmarks import Benchmark
+    from onedomain.evaluation.scores import Evaluation
+    from onedomain.training.run import Run
+
+GROUP = shared.USE
+
+
+@dataclass(frozen=True)
+class Options:
+    run: str = shared.run_folder()
+    benchmark: str | None = shared.benchmark()
+    on: list[str] | None = shared.option("--on NAME=DIR", "Score your own image folder; may be repeated.")
+    data: str | None = shared.data()
+    device: str | None = shared.device()
+    threads: int | None = shared.threads()
+    json: bool = shared.json()
+
+
+def evaluate(options: Options) -> None:
+    """Score a trained run on its benchmark's domains, on another benchmark's, or on your own folders."""
+    from onedomain.benchmarks import find_benchmark
+    from onedomain.benchmarks.protocol.scoring import score_on
+    from onedomain.data import data_folder
+    from onedomain.errors import UserError
+    from onedomain.training.fit import load
+    from onedomain.training.own_folders import named_folders
+
+    shared.use_threads(options.threads)
+    run = load(options.run, device=options.device)
+    if options.on and options.benchmark:
+        raise UserError("--on", "given together with --benchmark", "one of them")
+    name = options.benchmark or run.manifest.benchmark
+    if options.on:
+        evaluation = run.evaluate(named_folders(run, options.on), progress=True)
+        show_and_keep(run, evaluation, None, options.json)
+    elif name:
+        benchmark = find_benchmark(name)
+        show_and_keep(run, score_on(run, benchmark, data_folder(options.data)), benchmark, options.json)
+    else:
+        given = f"not given, and {options.run} was trained on your own images"
+        raise UserError("--on", given, "NAME=DIR or --benchmark")
+
+
+def show_and_keep(run: Run, evaluation: Evaluation, benchmark: Benchmark | None, as_json: bool) -> None:
+    """Show the scores, then keep them: a folder that cannot be written to does not hide them."""
+    from onedomain.cli import corruption_tables, tables
+    from onedomain.data.progress import say
+
+    name = benchmark.name if benchmark else None
+    measured = corruption_tables.measured(run, evaluation, benchmark) if benchmark and benchmark.corruptions else None
+    if as_json:
+        document = tables.evaluation_as_json(run, evaluation, name, evaluation.missing)
+        if measured:
+            document["robustness"] = corruption_tables.as_json(measured)
+        print(json.dumps(document, indent=2))
+    elif measured:
+        corruption_tables.show_corruptions(run, evaluation, measured)
+    else:
+        tables.show_evaluation(run, evaluation)
+    tables.say_if_not_held_out(run)
+    for reason in evaluation.missing:
+        say(f"not scored: {reason}")
+    run.write_records(evaluation, name)

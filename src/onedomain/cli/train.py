@@ -1,0 +1,109 @@
+"""`onedomain train`: train on one domain, then score on the unseen ones."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from onedomain.cli import options as shared
+
+GROUP = shared.TRAIN
+
+
+def _method_names() -> list[str]:
+    from onedomain.methods import method_names
+
+    return method_names()
+
+
+def _network_names() -> list[str]:
+    from onedomain.networks import network_names
+
+    return network_names()
+
+
+@dataclass(frozen=True)
+class Options:
+    benchmark: str | None = shared.benchmark()
+    method: str | None = shared.option("--method -m", "See `onedomain methods`. [erm]", complete=_method_names)
+    seed: int | None = shared.option("--seed", "Decides everything random. [0]")
+    steps: int | None = shared.steps()
+    assignments: list[str] | None = shared.assignments()
+    network: str | None = shared.option("--network", "Another network than the benchmark's.", complete=_network_names)
+    weights: str | None = shared.option(
+        "--weights FILE", "Weights to start from: .safetensors, or .pth of tensors only."
+    )
+    source: str | None = shared.option(
+        "--source DIR", "Train on these instead: one sub-folder per class.", group=shared.OWN_IMAGES
+    )
+    size: str | None = shared.option("--size HxW", "Bring them to this size.", group=shared.OWN_IMAGES)
+    out: str | None = shared.option(
+        "--out DIR", "Where the run is kept. [runs/BENCHMARK-METHOD-SEED]", group=shared.RUN_FOLDER
+    )
+    resume: bool = shared.resume()
+    track: str | None = shared.option(
+        "--track WITH", "tensorboard: log scalars and images into the run folder.", group=shared.RUN_FOLDER
+    )
+    data: str | None = shared.data()
+    device: str | None = shared.device()
+    threads: int | None = shared.threads()
+    score: bool = shared.option(
+        "--evaluate/--no-evaluate", "Score on the benchmark's domains afterwards.", group=shared.OUTPUT, default=True
+    )
+    json: bool = shared.json()
+
+
+def train(options: Options) -> None:
+    """Train a method on one domain, then score it on the unseen ones.
+
+    Without options: ERM on digits-lite. Killed or stopped, it goes on with --resume and ends with the same weights.
+    """
+    from onedomain.benchmarks.protocol.request import TrainingRequest
+    from onedomain.benchmarks.protocol.scoring import score_on
+    from onedomain.cli.evaluate import show_and_keep
+    from onedomain.data import data_folder
+    from onedomain.data.progress import say
+    from onedomain.errors import Interrupted
+    from onedomain.runs.layout import MANIFEST
+    from onedomain.settings import given_settings
+    from onedomain.training.tracking import check_tracker
+
+    shared.use_threads(options.threads)
+    check_tracker(options.track, has_folder=True)
+    request = TrainingRequest(
+        benchmark=options.benchmark,
+        source=options.source,
+        size=options.size,
+        method=options.method,
+        seed=options.seed,
+        network=options.network,
+        settings=given_settings(options.assignments or [], options.steps),
+    )
+    folder = Path(options.out or request.folder)
+    if options.resume and (folder / MANIFEST).exists():
+        request = request.completed_from(folder)
+    elif options.resume:
+        say(f"nothing to resume in {folder}: training from the start")
+    try:
+        run = request.train(
+            options.data,
+            score=options.score,
+            weights=options.weights,
+            device=options.device,
+            out=folder,
+            resume=options.resume,
+            track=options.track,
+        )
+    except Interrupted as stopped:
+        again = ["onedomain", "train", "--resume", "--out", str(folder)]
+        again += shared.as_typed(options, "source", "track", "data", "device", "threads")
+        raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}") from None
+    benchmark = request.find_benchmark()
+    if benchmark and options.score:
+        show_and_keep(run, score_on(run, benchmark, data_folder(options.data)), benchmark, options.json)
+    elif options.json:
+        told = {"run": str(folder), "method": run.manifest.method, "seed": run.manifest.seed}
+        print(json.dumps({**told, "train_seconds": run.seconds}))
+    say(f"The run is in {folder}")

@@ -1,0 +1,59 @@
+"""What "average unseen" means, everywhere: over the unseen domains that all compared runs have on the same images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, Protocol
+
+Scores = Mapping[str, Mapping[str, Mapping[str, Any]]]  # records of one run, by domain and metric
+
+
+def shared_domains(runs: Sequence[Scores]) -> list[str]:
+    """The domains that every run was scored on, on the same images, in the order of the first run."""
+    return [
+        domain
+        for domain in (runs[0] if runs else ())
+        if all(domain in run for run in runs) and len({fingerprint(run[domain]) for run in runs}) == 1
+    ]
+
+
+def fingerprint(metrics: Mapping[str, Mapping[str, Any]]) -> str:
+    """Of the images of one domain, from the records of all its metrics."""
+    return str(next(iter(metrics.values()))["data"])
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The plain mean; None if one value is missing, or all."""
+    each = list(values)
+    known = [value for value in each if value is not None]
+    return fmean(known) if known and len(known) == len(each) else None
+
+
+def average(scores: Scores, domains: Iterable[str], metric: str) -> float | None:
+    """The plain mean of one run's metric over domains; None if one of them lacks it."""
+    return mean(scores.get(domain, {}).get(metric, {}).get("value") for domain in domains)
+
+
+class Evaluated(Protocol):
+    """What was just scored: by domain, an object with the metrics and the images' fingerprint as attributes."""
+
+    @property
+    def scores(self) -> Mapping[str, Any]: ...
+
+    @property
+    def unseen(self) -> Sequence[str]: ...
+
+
+def averages_unseen(evaluations: Mapping[str, Evaluated], metric: str = "accuracy") -> dict[str, float | None]:
+    """The average of each, by the same names, for tables of what is not recorded yet."""
+    runs = {
+        name: {
+            domain: {metric: {"value": getattr(scores, metric), "data": scores.fingerprint}}
+            for domain, scores in each.scores.items()
+        }
+        for name, each in evaluations.items()
+    }
+    unseen = set[str].intersection(*(set(each.unseen) for each in evaluations.values())) if evaluations else set()
+    domains = [domain for domain in shared_domains(list(runs.values())) if domain in unseen]
+    return {name: average(scores, domains, metric) for name, scores in runs.items()}

@@ -1,0 +1,135 @@
+"""The runs of a table as it is asked for: load its data, run what is not done, and collect the records."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onedomain.data import data_folder
+from onedomain.data.progress import say
+from onedomain.errors import Interrupted, UserError
+from onedomain.reporting.reproduce.declare import Scale, Table
+from onedomain.reporting.reproduce.estimate import estimate
+from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
+from onedomain.reporting.sweep import Board, Ended, Grid, Job, cores, run_jobs
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: a table at a scale, its seeds, and where and how its runs are made."""
+
+    table: Table
+    scale: Scale
+    seeds: int = 3
+    out: str | None = None
+    jobs: int | None = None
+    use: tuple[str, ...] = ()
+    data: str | None = None
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        table, scale = self.table.at(self.scale)
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "scale", scale)
+        for option, number in (("--seeds", self.seeds), ("--jobs", self.jobs)):
+            if number is not None and number < 1:
+                raise UserError(option, f"got {number}", "a whole number from 1")
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UserError("--out", f"{self.folder} is a file", "a folder, there or not")
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.out or f"runs/reproduce/{self.table.name}-{self.scale.name}")
+
+    @property
+    def parallel(self) -> int:
+        return self.jobs or cores()
+
+    def as_typed(self, records: Sequence[str] = ()) -> str:
+        """The command that makes the same table anywhere: where data and runs are is not part of it."""
+        seeds = ("--seeds", str(self.seeds)) if not records else ()
+        files = (word for file in records for word in ("--from", file))
+        return shlex.join(["onedomain", "reproduce", self.table.name, "--scale", self.scale.name, *seeds, *files])
+
+    def to_go_on(self) -> str:
+        """The command that goes on here."""
+        given = {"--out": self.out, "--jobs": self.jobs, "--data": self.data, "--device": self.device}
+        options = [*given.items(), *(("--use", folder) for folder in self.use)]
+        words = [str(word) for option, value in options if value for word in (option, value)]
+        return " ".join([self.as_typed(), shlex.join(words)]) if words else self.as_typed()
+
+    def plan(self, benches: Mapping[str, Bench]) -> list[PlannedRun]:
+        return plan(self.table, self.scale, self.seeds, self.folder, benches, self.use)
+
+
+def load_data(request: Request) -> dict[str, Bench]:
+    """Every benchmark of the table, by its name."""
+    import torch
+
+    torch.set_num_threads(1)  # as the runs have it: a few steps may be measured
+    data = data_folder(request.data)
+    table, scale = request.table, request.scale
+    benches = {name: Bench.load(benchmark_at(name, scale), data, adapting=table.few_shot) for name in table.benchmarks}
+    for reason in dict.fromkeys(reason for bench in benches.values() for reason in bench.missing):
+        say(f"not scored: {reason}")
+    return benches
+
+
+def run_grid(
+    request: Request,
+    benches: Mapping[str, Bench],
+    board: Callable[[str, int], AbstractContextManager[Board]],
+    keep_open: Sequence[int],
+) -> Grid:
+    """Run what is not done; `board` is the display of so many runs, under a label."""
+    runs = request.plan(benches)
+    done = sum(run.state == "done" for run in runs)
+    if done:
+        say(f"{done} of {len(runs)} runs are there already")
+    if done == len(runs):
+        return Grid([], stopped=False)
+    expected = estimate(runs, benches)
+    ended: list[Ended] = []
+    for adapted in (False, True):  # what is adapted needs its parent whole
+        failed = {each.name for each in ended if each.error}
+        jobs = []
+        for run in expected.runs:
+            if (run.parent is not None) is not adapted:
+                continue
+            log = request.folder / "logs" / f"{run.name}.log"
+            if run.parent and run.parent.name in failed:
+                ended.append(Ended(run.name, log, 0.0, f"{run.parent.name}, which it is adapted from, failed"))
+            else:
+                jobs.append(Job(run.name, run.command(request.data, request.device), log, expected.seconds[run.name]))
+        if not jobs:
+            continue
+        with board(request.table.name, len(jobs)) as shown:
+            grid = run_jobs(jobs, request.parallel, shown, keep_open)
+        ended += grid.ended
+        if grid.stopped:
+            left = len(expected.runs) - len(ended)
+            raise Interrupted(f"stopped with {left} of {len(runs)} runs to go; go on with: {request.to_go_on()}")
+    return Grid(ended, stopped=False)
+
+
+def collect(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> list[dict[str, Any]]:
+    """All records of these runs on their benchmarks as these are now, and what each run was made with."""
+    records = []
+    for run in runs:
+        if run.records:
+            made_with = run.records.manifest.environment.model_dump(include={"python", "torch", "numpy"})
+            scored = benches[run.benchmark.name].scored
+            rows = [
+                row
+                for row in run.records.results
+                if row.get("benchmark") == run.benchmark.name
+                and (row["domain"] not in scored or row["data"] == scored[row["domain"]].fingerprint)
+            ]
+            info = run.records.manifest.adaptation
+            told = {"environment": made_with} | ({"adaptation": info.in_short()} if info else {})
+            records += [{**row, **told} for row in rows]
+    return records
