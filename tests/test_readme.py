@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-import onedomain as od
-from tests.conftest import TinyNet
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,13 +22,3 @@ def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("target", ["demo", "test", "bench"])
 def test_the_makefile_has_the_targets_that_are_promised(target):
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-
-
-def test_the_method_of_contributing_trains(tiny):
-    [example] = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(compile(example, "CONTRIBUTING.md", "exec"), names)
-    method = names["MyMethod"](noise=0.2, steps=40, learning_rate=1e-2)
-    run = od.fit(method, tiny, network=TinyNet(), progress=False)
-    assert run.method.settings.noise == 0.2
-    assert run.history[-1]["loss"] < 1.0

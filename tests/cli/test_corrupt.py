@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from PIL import Image
 
-from onedomain.data.corruptions import processes
+from onedomain.data import processes
 
 
 def test_corrupt(onedomain, tmp_path, monkeypatch):

@@ -11,7 +11,8 @@ import pytest
 
 from onedomain.benchmarks import BENCHMARKS, find_benchmark
 from onedomain.data.corruptions import KINDS, SEVERITIES
-from onedomain.data.datasets import cifar_c
+from onedomain.data.datasets.cifar_c import REGENERATED_LITE
+from onedomain.data.datasets.cifar_c_files import MADE, file_name
 
 IMAGES = 6  # of each target
 
@@ -24,15 +25,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     test = rng.integers(0, 256, (3_010, 32, 32, 3), dtype=np.uint8)
     train = rng.integers(0, 256, (30, 32, 32, 3), dtype=np.uint8)
     labels = np.arange(3_010) % 10
-    made = folder / cifar_c.REGENERATED_LITE
+    made = folder / REGENERATED_LITE
     made.mkdir(parents=True)
     np.savez(folder / "cifar10" / "cifar10.npz", x_train=train, y_train=labels[:30], x_test=test, y_test=labels)
-    (made / cifar_c.MADE).write_text(json.dumps({"images": IMAGES}))
+    (made / MADE).write_text(json.dumps({"images": IMAGES}))
     np.save(made / "labels.npy", np.tile(labels[:IMAGES], 5).astype(np.uint8))
     for kind in KINDS:
         if kind != "frost":
             blocks = [rng.integers(0, 256, (IMAGES, 32, 32, 3), dtype=np.uint8) for _ in SEVERITIES]
-            np.save(made / cifar_c.file_name(kind), np.concatenate(blocks))
+            np.save(made / file_name(kind), np.concatenate(blocks))
     return folder
 
 
@@ -79,7 +80,7 @@ def test_what_is_missing_is_named_before_training(onedomain, data, tmp_path):
     (tmp_path / "cifar10" / "cifar10.npz").symlink_to(data / "cifar10" / "cifar10.npz")
     code, _, err = onedomain("train", "--benchmark", "cifar10-c", "--data", tmp_path, "--out", tmp_path / "run")
     assert code == 2
-    assert "run: onedomain data prepare cifar10-c" in err
+    assert "from the test images: onedomain data prepare cifar10-c" in err
     assert len(err.splitlines()) == 1
     assert not (tmp_path / "run").exists()
 

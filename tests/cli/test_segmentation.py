@@ -118,7 +118,7 @@ def test_predict_writes_the_mask_and_the_uncertainty_of_an_image(trained, tmp_pa
     assert row["shares"].keys() >= {synthia.CLASSES[number] for number in np.unique(numbers)}
     assert sum(row["shares"].values()) == pytest.approx(1)
     colours = np.asarray(mask.convert("RGB"))
-    assert np.array_equal(colours, np.array(synthia.COLOURS, np.uint8)[numbers])
+    assert np.array_equal(colours, np.array(list(synthia.COLOURS.values()), np.uint8)[numbers])
     assert said["colours"]["sky"] == [128, 128, 128]
     uncertainty = Image.open(row["uncertainty_map"])
     assert (uncertainty.mode, uncertainty.size) == ("L", (70, 50))
@@ -197,9 +197,9 @@ def test_a_target_that_cannot_be_read_does_not_cost_the_scores_of_the_others(tmp
     domains = {json.loads(line)["domain"] for line in (run / "results.jsonl").read_text().splitlines()}
     assert domains == {"highway-dawn", "new-york-dawn"}
 
-    broken = synthia.load("old-town", "night", tmp_path)
+    broken = synthia.SYNTHIA.load("old-town-night", tmp_path)
     with pytest.raises(UserError, match="class id 13 found"):  # in Python nothing is left out unasked
-        od.load(run).evaluate({"home": synthia.load("new-york", "dawn", tmp_path), "night": broken})
+        od.load(run).evaluate({"home": synthia.SYNTHIA.load("new-york-dawn", tmp_path), "night": broken})
 
     for path in tmp_path.rglob("LABELS/**/*.png"):
         write_mask(path, np.full((12, 20), 13))

@@ -34,7 +34,7 @@ def test_resume_needs_no_more_than_the_folder_and_refuses_changes(trained, onedo
     assert "batch_size: is 8 now, and was 32" in error
     code, _, error = onedomain(*QUICK, "--out", folder)
     assert code == 2
-    assert "--resume to go on with this run" in error
+    assert "--resume to continue this run" in error
 
 
 def test_resume_finds_the_default_folder_and_says_when_there_is_nothing(onedomain, tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ def write_mask(path: Path, ids: np.ndarray) -> None:
 
 def make_sequence(data: Path, location: str, condition: str, count: int = 5, shift: int = 0) -> Path:
     """A sequence of 12×20 frames: sky above a road, a car that comes nearer, a strip of void below."""
-    folder = data / "synthia" / synthia.sequence(location, condition)
+    folder = data / "synthia" / synthia.SEQUENCES[f"{location}-{condition}"]
     images, masks = folder / "RGB" / synthia.CAMERA, folder / "GT" / "LABELS" / synthia.CAMERA
     images.mkdir(parents=True)
     masks.mkdir(parents=True)

@@ -18,6 +18,7 @@ from onedomain.evaluation.corruption_error import (
 from onedomain.reporting.reproduce.paper import PAPER
 from onedomain.runs.baseline import command_for_erm, find_erm
 from onedomain.settings import Settings
+from tests.corrupted import keys_of
 
 TABLE_4 = PAPER["cifar-corruptions"]
 # Not in the paper: the errors on clean images. WRN-16-4 is published with 5.0%; RmCE is 0.77 if SDG's is then 5.7%.
@@ -69,6 +70,7 @@ def row(domain: str, value: float, **changed: Any) -> dict[str, Any]:
     }
     given = {
         "domain": domain,
+        **keys_of(domain),
         "metric": "accuracy",
         "value": value,
         "unseen": domain != "cifar10",

@@ -107,7 +107,7 @@ def fit_again(tiny, folder, **changes):
         ({"steps": 5}, "steps: is 5 now, and was 4"),
         ({"seed": 1}, "seed: is 1 now, and was 0"),
         ({"method": od.ERM(batch_size=3)}, "batch_size: is 3 now, and was 32"),
-        ({"source": make_tiny(seed=1)}, "fingerprint: is"),
+        ({"source": make_tiny(seed=1)}, "source: is"),
         ({"network": nn.Sequential(nn.Flatten(), nn.Linear(64, 3))}, "own: is"),
     ],
 )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from onedomain.benchmarks.benchmark import Benchmark
-from onedomain.data.datasets import cifar, cifar_c
+from onedomain.data.datasets import cifar
+from onedomain.data.datasets.cifar import CIFAR10
+from onedomain.data.datasets.cifar_c import CIFAR10_C, CIFAR10_C_LITE
 
 # The paper leaves its recipe for CIFAR-10 open. This is the one published with AugMix (its released cifar.py), the
 # closest for Wide ResNets scored on CIFAR-10-C: SGD with Nesterov momentum, cosine, 100 epochs of 391 steps.
@@ -65,9 +68,9 @@ BENCHMARKS = (
         source="cifar10",
         network="wrn-16-4",
         train=cifar.source,
-        held_out=cifar.held_out,
-        calibration=cifar.held_out,  # all others are trained on: its source row flags 5% by design
-        targets=cifar_c.targets(),
+        held_out=partial(CIFAR10.load, "test"),
+        calibration=partial(CIFAR10.load, "test"),  # all others are trained on: its source row flags 5% by design
+        targets={name: partial(CIFAR10_C.load, name) for name in CIFAR10_C.parts},
         recipe=_FULL_RECIPE,
         settings=_FULL,
         corruptions=True,
@@ -80,7 +83,7 @@ BENCHMARKS = (
         train=cifar.lite_source,
         held_out=cifar.lite_held_out,
         calibration=cifar.lite_calibration,
-        targets=cifar_c.targets(cifar.LITE_TARGET),
+        targets={name: partial(CIFAR10_C_LITE.load, name) for name in CIFAR10_C_LITE.parts},
         recipe=_LITE_RECIPE,
         settings=_LITE,
         corruptions=True,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onedomain.benchmarks.benchmark import Benchmark
 from onedomain.data.datasets import digits
+from onedomain.data.datasets.catalogue import find_dataset
 from onedomain.data.generated import digits_lite, shifted
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ ALL_MNIST = "few-shot-mnist-svhn"  # trains on every MNIST training image
 
 
 def published(name: str, split: str = "test") -> Callable[[Path], Domain]:
-    return lambda data: digits.load(name, split, data)
+    return partial(find_dataset(name).load, split)
 
 
 def _shifted(name: str) -> Callable[[Path], Domain]:

@@ -8,7 +8,9 @@ from typing import Any
 
 from onedomain.benchmarks.benchmark import Benchmark
 from onedomain.benchmarks.cifar10c import LAYERS_ALONE
-from onedomain.data.datasets import camvid, synthia
+from onedomain.data.datasets import synthia
+from onedomain.data.datasets.camvid import CAMVID
+from onedomain.data.datasets.synthia import SYNTHIA
 
 _SYNTHIA = {"batch_size": 8}
 _CAMVID = {"batch_size": 4, "steps": 1_400, "learning_rate": 1e-3, "checkpoint_every": 200}
@@ -41,20 +43,15 @@ def _for_pixels(
 def _synthia(condition: str) -> Benchmark:
     """The paper's third: a highway in one condition to two other places in five."""
     source = f"{synthia.SOURCE}-{condition}"
-    targets = {
-        f"{location}-{other}": partial(synthia.load, location, other)
-        for location in synthia.LOCATIONS
-        for other in synthia.CONDITIONS
-        if location != synthia.SOURCE
-    }
+    targets = {name: partial(SYNTHIA.load, name) for name in SYNTHIA.parts if not name.startswith(f"{synthia.SOURCE}-")}
     return Benchmark(
         name=f"synthia-{condition}",
         summary=f"the paper's: 900 frames of a highway ({condition}) to New York and an old town in five conditions",
         source=source,
         network="fcn-32s",
-        train=partial(synthia.source, condition),
-        held_out=partial(synthia.held_out, condition),
-        calibration=partial(synthia.calibration, condition),
+        train=partial(SYNTHIA.source, condition),
+        held_out=partial(SYNTHIA.held_out, condition),
+        calibration=partial(SYNTHIA.calibration, condition),
         targets=targets,
         metric="miou",
         # V is trained as long as in the paper, which does not say how large its batches are.
@@ -70,10 +67,10 @@ BENCHMARKS = (
         summary="160 driving scenes by day to scenes at dusk: a real shift, sized for a CPU",
         source="day",
         network="fcn-small",
-        train=camvid.source,
-        held_out=camvid.held_out,
-        calibration=camvid.calibration,
-        targets={"dusk": camvid.target},
+        train=CAMVID.source,
+        held_out=partial(CAMVID.load, "day_test"),
+        calibration=CAMVID.calibration,
+        targets={"dusk": partial(CAMVID.load, "dusk_test")},
         metric="miou",
         # About half an hour of one CPU core for SDG and Uncertain SDG; all methods take as many steps.
         recipe=_CAMVID,

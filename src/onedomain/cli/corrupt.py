@@ -38,9 +38,8 @@ def corrupt(options: Options) -> None:
     Stopped, the same command goes on. Frost needs its overlays in the folder frost of --data.
     """
     from onedomain.data import data_folder
-    from onedomain.data.corruptions import SETS, check_kind
+    from onedomain.data.corruptions import SETS, check_kind, makeable
     from onedomain.data.corruptions.folder import corrupt_folder, parse_severities
-    from onedomain.data.corruptions.regenerate import makeable
     from onedomain.errors import UserError, unknown
 
     overlays = data_folder(options.data) / "frost"

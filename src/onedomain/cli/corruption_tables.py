@@ -74,7 +74,7 @@ def _accuracies(run: Run, evaluation: Evaluation, measured: Measured) -> Table:
     label = f"mean of {scored} corruptions" if scored == len(KINDS) else f"mean of {scored} of {len(KINDS)} corruptions"
     rows.append(Row(label, [percent(found.of_kinds(KINDS, severity)) for severity in every], MEAN, apart=True))
     rows.append(Row("mean of 4 categories", [percent(found.of_categories(severity)) for severity in every], MEAN))
-    counts = sorted({scores.count for name, scores in evaluation.scores.items() if _corrupted(name)})
+    counts = sorted({scores.count for scores in evaluation.scores.values() if scores.corruption})
     of_each = " or ".join(f"{images:,}" for images in counts)
     return Table(
         f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps: accuracy %",
@@ -106,18 +106,17 @@ def _ratio(value: float | None) -> str:
 
 def _uncertainty(evaluation: Evaluation, source: str) -> Table:
     """Means over the corruptions at each severity, and the clean images."""
-    groups = {f"{source} (clean)": [name for name in evaluation if not _corrupted(name)]}
-    groups |= {
-        str(severity): [f"{kind}-{severity}" for kind in KINDS if f"{kind}-{severity}" in evaluation.scores]
-        for severity in SEVERITIES
-    }
+    every = evaluation.scores.values()
+    groups = {f"{source} (clean)": [scores for scores in every if scores.corruption is None]}
+    for severity in SEVERITIES:
+        groups[str(severity)] = [each for each in every if each.corruption and each.corruption.severity == severity]
     rows = []
-    for label, names in groups.items():
+    for label, group in groups.items():
         means: dict[str, float | None] = {}
         for metric in METRICS:
-            known = [value for name in names if (value := getattr(evaluation[name], metric)) is not None]
+            known = [value for scores in group if (value := getattr(scores, metric)) is not None]
             means[metric] = fmean(known) if known else None
-        if names:
+        if group:
             rows.append(Row(label, uncertainty_cells(means)))
     title = "Uncertainty, mean over corruptions"
     return Table(title, "severity", numbers(*METRICS.values()), rows, rank_correlation(evaluation))
@@ -141,7 +140,3 @@ def as_json(measured: Measured) -> dict[str, Any]:
         "notes": list(found.notes),
         "relative_to_erm": dict(measured.relative),
     }
-
-
-def _corrupted(name: str) -> bool:
-    return name.rpartition("-")[0] in KINDS

@@ -16,7 +16,7 @@ data = typer.Typer(
 
 
 def _data_names() -> list[str]:
-    from onedomain.data.datasets.prepare import CATALOGUE
+    from onedomain.data.datasets.catalogue import CATALOGUE
 
     return list(CATALOGUE)
 
@@ -31,10 +31,10 @@ def data_list(options: ListOptions) -> None:
     """What data sets there are, and which are in the data folder."""
     from onedomain.cli.tables import show_data
     from onedomain.data import data_folder
-    from onedomain.data.datasets import prepare
+    from onedomain.data.datasets.catalogue import CATALOGUE
 
     folder = data_folder(options.data)
-    show_data(folder, prepare.list_data(folder), options.json)
+    show_data(folder, [dataset.list(folder) for dataset in CATALOGUE.values()], options.json)
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,12 @@ def data_check(options: CheckOptions) -> None:
     """Whether the data sets are whole: counts, labels, checksums."""
     from onedomain.cli.tables import show_data
     from onedomain.data import data_folder
-    from onedomain.data.datasets import prepare
+    from onedomain.data.datasets.catalogue import CATALOGUE, find_dataset
     from onedomain.errors import UserError
 
     folder = data_folder(options.data)
-    rows = prepare.check_data(folder, options.names)
+    datasets = [find_dataset(name) for name in options.names or CATALOGUE]
+    rows = [dataset.check(folder) for dataset in datasets]
     show_data(folder, rows, options.json)
     broken = [row.name for row in rows if row.state == "broken"]
     if broken:
@@ -68,12 +69,12 @@ class PrepareOptions:
 def data_prepare(options: PrepareOptions) -> None:
     """Fetch a data set, or take its official files from the data folder, and convert it."""
     from onedomain.data import data_folder
-    from onedomain.data.datasets import prepare
+    from onedomain.data.datasets.catalogue import find_dataset
     from onedomain.data.progress import work_in_parts
 
-    prepare.check_name(options.name)
+    dataset = find_dataset(options.name)
     with work_in_parts(f"prepare {options.name}") as tell:
-        done = prepare.prepare(options.name, data_folder(options.data, to_write=True), tell)
+        done = dataset.prepare(data_folder(options.data, to_write=True), tell)
     print(done)
 
 

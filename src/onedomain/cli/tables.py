@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onedomain.data.corruptions import KINDS, SEVERITIES
-from onedomain.data.datasets.prepare import Row as DataRow
+from onedomain.data.corruptions import KINDS, SEVERITIES, in_record
+from onedomain.data.datasets.base import Row as DataRow
 from onedomain.data.progress import say
 from onedomain.evaluation.measures import METRICS
 from onedomain.evaluation.scores import Evaluation, Scores
@@ -185,7 +185,8 @@ def evaluation_as_json(
         "seed": run.manifest.seed,
         "steps": run.method.settings.steps,
         "domains": {
-            name: {**asdict(scores), "unseen": name in evaluation.unseen} for name, scores in evaluation.scores.items()
+            name: _scores_as_json(scores, unseen=name in evaluation.unseen)
+            for name, scores in evaluation.scores.items()
         },
         "average": {
             metric: None if math.isnan(evaluation.average(metric)) else evaluation.average(metric)
@@ -194,6 +195,12 @@ def evaluation_as_json(
         "rank_correlation": evaluation.rank_correlation(),
         "missing": list(missing),
     }
+
+
+def _scores_as_json(scores: Scores, unseen: bool) -> dict[str, Any]:
+    row = asdict(scores)
+    del row["corruption"]
+    return {**row, **in_record(scores.corruption), "unseen": unseen}
 
 
 def _adaptation_as_json(run: Run) -> dict[str, Any] | None:

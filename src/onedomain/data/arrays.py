@@ -1,4 +1,4 @@
-"""Small files of named arrays beside a run: images and embeddings in the form in which they are kept."""
+"""Small files of named arrays beside a run, such as images and embeddings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ByteArray = np.ndarray[Any, np.dtype[np.uint8]]
 def save_arrays(path: Path, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write named arrays, and what they are of as JSON in the file's header, whole or not at all."""
     make_folder(path.parent)
-    # Fortran order would be written as it lies in memory, and read crosswise.
+    # An array in Fortran order would be written as it is in memory, and read back transposed.
     content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     write_atomically(path, save(content, metadata={_ABOUT: json.dumps(about)}))
 

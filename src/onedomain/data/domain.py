@@ -16,6 +16,8 @@ from onedomain.errors import UserError
 if TYPE_CHECKING:
     import torch
 
+    from onedomain.data.corruptions import Corruption
+
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 LARGEST_COPY = 2**28  # bytes that a subset of images in memory may take
 
@@ -23,7 +25,7 @@ LARGEST_COPY = 2**28  # bytes that a subset of images in memory may take
 class Images(Protocol):
     """What a `Domain` asks of its images: a numpy array has it, and so has anything that decodes on demand.
 
-    Indexing by an integer array gives (n, height, width, channels): uint8 from 0 to 255, or float32. Labels of pixels
+    Indexing by an integer array gives (n, height, width, channels): uint8 from 0 to 255, or float32. Labels per pixel
     may be of this kind too: whole numbers, (n, height, width). A class whose objects have `identity`, bytes that tell
     one content from another, has it in the fingerprint of its domains.
     """
@@ -58,7 +60,7 @@ class Batch(NamedTuple):
 class Domain:
     """Labelled images of one domain.
 
-    `labels` holds one class an image, shape (N,), or one class a pixel, shape (N, H, W), in memory or read as needed.
+    `labels` holds one class per image, (N,), or one class per pixel, (N, H, W), in memory or read on demand.
     `void` is the label of pixels that never count; it may be a class's number or lie beside them. Images of a data set
     keep their order, so that an index means the same image wherever the same files are read.
     """
@@ -70,6 +72,7 @@ class Domain:
     classes: tuple[str, ...]
     void: int | None = None
     note: str = ""  # what a reader of a table must know of this data, such as "rendered"
+    corruption: Corruption | None = None  # that all images are under
 
     def __post_init__(self) -> None:
         where = f"domain '{self.name}' ({self.split})"
@@ -89,10 +92,10 @@ class Domain:
                 f"({shape[0]},) or {tuple(shape[:3])}",
             )
         if self.void is not None and not self.dense:
-            raise UserError(where, f"void is {self.void} while each image has one label", "void for labels of pixels")
+            raise UserError(where, f"void is {self.void} while each image has one label", "void for labels per pixel")
 
     def _checked(self, labels: np.ndarray, where: str) -> IntArray:
-        """Labels in memory, if every one is a class or void. Those of pixels stay as small as they are."""
+        """Labels in memory, if every one is a class or void. Masks keep their small integer type."""
         if labels.dtype.kind not in "iu":
             raise UserError(where, f"labels are of type {labels.dtype}", "whole numbers")
         counted = labels if self.void is None or labels.ndim == 1 else labels[labels != self.void]
@@ -148,7 +151,7 @@ class Domain:
         return self if len(left) == len(self) else self.subset(left) if left else None
 
     def subset(self, indices: Sequence[int] | IntArray, split: str | None = None) -> Domain:
-        """The images at `indices` as a domain of their own: copied if they are few, looked up otherwise."""
+        """The images at `indices` as a new domain: copied if they are few, looked up otherwise."""
         index = np.asarray(indices)
         return replace(
             self, images=_some(self.images, index), labels=_some(self.labels, index), split=split or self.split
@@ -157,7 +160,7 @@ class Domain:
     def require_every_class(self) -> Domain:
         """Refuse a class without a single image: a model cannot learn what it never sees.
 
-        Where pixels have labels the classes are those of a data set, of which one domain may lack some.
+        For segmentation the classes are those of the data set, and one domain may lack some of them.
         """
         if self.dense:
             return self
@@ -167,7 +170,7 @@ class Domain:
             raise UserError(
                 f"domain '{self.name}' ({self.split})",
                 f"no image of class {', '.join(empty)}",
-                "at least one a class",
+                "at least one per class",
             )
         return self
 

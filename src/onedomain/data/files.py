@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ _ALLOWED = {
 
 @contextlib.contextmanager
 def os_errors_are_user_errors(path: Path) -> Iterator[None]:
-    """A disk that is full or not ours to write is told in one line that names the path."""
+    """Report a disk that is full or not writable in one line that names the path."""
     try:
         yield
     except OSError as error:
@@ -63,6 +63,20 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 def make_folder(path: Path) -> None:
     with os_errors_are_user_errors(path):
         path.mkdir(parents=True, exist_ok=True)
+
+
+def write_note(path: Path, made: Mapping[str, Any]) -> None:
+    """Note how a folder is filled, for `changed_since` of a later call."""
+    write_atomically(path, json.dumps(made, indent=2) + "\n")
+
+
+def changed_since(path: Path, made: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """The first key of `made` whose value is not the noted one, with that; None if nothing changed."""
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+        return next(((key, before.get(key)) for key, value in made.items() if before.get(key) != value), None)
+    except (ValueError, AttributeError):
+        return next(iter(made)), None
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -112,7 +112,7 @@ def _mat_elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryvie
 
 
 def read_usps_h5(path: Path, split: str) -> Arrays:
-    """USPS as HDF5: a group a split, with `data`, (N, 256) from 0 to 1, and `target`, 0 to 9."""
+    """USPS as HDF5: one group per split, with `data`, (N, 256) from 0 to 1, and `target`, 0 to 9."""
     import h5py
 
     wanted = f"{split}/data", f"{split}/target"
@@ -132,7 +132,7 @@ def read_usps_h5(path: Path, split: str) -> Arrays:
 
 
 def read_usps_libsvm(path: Path) -> Arrays:
-    """USPS as LIBSVM publishes it: bzip2, a line "label index:value …" an image, label 1 is the digit 0."""
+    """USPS as LIBSVM publishes it: bzip2, one line "label index:value …" per image; label 1 is the digit 0."""
     with decoding(path, "a whole bzip2 file"):
         lines = bz2.decompress(path.read_bytes()).splitlines()
     pixels = np.zeros((len(lines), _USPS_SIDE**2))  # what a sparse line leaves out is 0
@@ -170,7 +170,7 @@ def _usps_images(path: Path, pixels: npt.NDArray[Any], low: int, high: int) -> I
 
 
 def read_image_list(folder: Path, labels: Path) -> Arrays:
-    """MNIST-M: a folder of PNG images and a text file with a line "name label" for each of them."""
+    """MNIST-M: a folder of PNG images and a text file with one line "name label" per image."""
     from PIL import Image
 
     with decoding(labels, "a text file"):
@@ -230,7 +230,7 @@ def npz_array(path: Path, key: str) -> npt.NDArray[Any]:
                 raise
             problem = f"'{key}' holds Python objects, which are never loaded"
             raise UserError(str(path), problem, "plain arrays of numbers") from error
-    if not isinstance(array, np.ndarray):  # numpy hands out as bytes what is no array
+    if not isinstance(array, np.ndarray):  # numpy returns anything else as bytes
         raise UserError(str(path), f"'{key}' is no array", "plain arrays of numbers")
     return array
 
@@ -254,7 +254,7 @@ def _pair(path: Path, images: Images, labels: Labels) -> Arrays:
 
 @contextmanager
 def decoding(path: Path, allowed: str) -> Iterator[None]:
-    """Tell in one line whatever a decoder raises: zlib, scipy, HDF5 and Pillow list no errors to expect."""
+    """Report whatever a decoder raises in one line: zlib, HDF5 and Pillow do not document their errors."""
     try:
         yield
     except UserError:

@@ -17,7 +17,7 @@ import numpy as np
 
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
-from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
+from onedomain.data.image_files import IMAGE_ENDINGS, decode_image, image_size
 from onedomain.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -65,12 +65,12 @@ class Files:
 
     @cached_property
     def identity(self) -> bytes:
-        """Names and sizes of the files: to decode thousands of them only to tell them apart would take minutes."""
+        """Names and sizes of the files: decoding thousands of them only to compare them would take minutes."""
         return repr([(path.name, path.stat().st_size) for path in self.files]).encode()
 
 
 class _Cache:
-    """The arrays that were asked for last, as many as fit: a source that fits is decoded once, not once an epoch."""
+    """The arrays used last, as many as fit: a source that fits is decoded once, not once per epoch."""
 
     def __init__(self, most: int) -> None:
         self.most, self.held = most, 0
@@ -159,11 +159,8 @@ def check_sizes(frames: Sequence[Frame], masks: Callable[[Path, Header], None]) 
 
     `masks` refuses a mask of the wrong kind by its header.
     """
-    from PIL import Image
-
     for frame in frames:
-        with decoding(frame.image, "a whole image file"), Image.open(frame.image) as opened:
-            size = opened.size
+        size = image_size(frame.image)
         header = png_header(frame.mask)
         masks(frame.mask, header)
         if size != (header.width, header.height):

@@ -1,11 +1,14 @@
-"""Image files of a user's own; without torch, so that many processes can read them."""
+"""Image files and what Pillow does with images; without torch, so that many processes can use it."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
+from onedomain.data.formats import decoding
 from onedomain.errors import UserError
 
 IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
@@ -34,3 +37,29 @@ def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.
         image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.asarray(image)
     return pixels[..., None] if channels == 1 else pixels
+
+
+def image_size(file: Path) -> tuple[int, int]:
+    """Width and height, from the first bytes of a file."""
+    from PIL import Image
+
+    with decoding(file, "a whole image file"), Image.open(file) as opened:
+        width, height = opened.size
+    return width, height
+
+
+def resized(images: Iterable[np.ndarray], side: int, resampling: str) -> np.ndarray:
+    """Images of bytes as squares, by one of Pillow's ways of resampling."""
+    from PIL import Image
+
+    method = Image.Resampling[resampling]
+    return np.stack([np.asarray(Image.fromarray(image).resize((side, side), method)) for image in images])
+
+
+def through_jpeg(image: np.ndarray, quality: int) -> np.ndarray:
+    """An image as it comes back from a JPEG file."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "JPEG", quality=quality)
+    return np.asarray(Image.open(file))

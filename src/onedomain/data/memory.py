@@ -1,4 +1,4 @@
-"""How much is passed through a network at once: a matter of memory alone."""
+"""How many images pass through a network at once: only a matter of memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ PIXELS_WITH_GRADIENTS = 2**18  # features are kept for the way back: 6 images of
 
 
 def images_at_once(height: int, width: int, most: int, pixels: int = PIXELS, classes: int = 1) -> int:
-    """As many images as `most`, fewer if they are large, or if each pixel gets a probability of many classes.
+    """At most `most` images; fewer if they are large, or if each pixel has probabilities of many classes.
 
     >>> images_at_once(32, 32, 250), images_at_once(180, 240, 250), images_at_once(180, 240, 250, classes=150)
     (250, 24, 2)

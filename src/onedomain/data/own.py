@@ -23,7 +23,7 @@ _IN_MEMORY = 2 * 2**30  # larger folders are decoded into a memory-mapped file
 
 
 def as_domain(data: Any, name: str = "source", split: str = "train", classes: Sequence[str] | None = None) -> Domain:
-    """Whatever `od.fit` and `run.evaluate` accept, as a `Domain`.
+    """Anything that `od.fit` and `run.evaluate` accept, as a `Domain`.
 
     `classes` are those of the source, when `data` is to be scored by a model that knows them already.
     """
@@ -78,13 +78,13 @@ def image_folder(
     classes: Sequence[str] | None = None,
     channels: int = 3,
 ) -> Domain:
-    """A folder with one sub-folder a class, decoded once. `size` is (height, width), if images differ in it."""
+    """A folder with one sub-folder per class, decoded once. `size` is (height, width), if images differ in it."""
     root = Path(path)
     if not root.is_dir():
-        raise UserError(str(root), "is not a folder", "a folder with one sub-folder a class")
+        raise UserError(str(root), "is not a folder", "a folder with one sub-folder per class")
     found = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
     if not found:
-        raise UserError(str(root), "has no sub-folders", "one sub-folder a class")
+        raise UserError(str(root), "has no sub-folders", "one sub-folder per class")
     names = tuple(classes or found)
     for folder in found:
         if folder not in names:
@@ -104,7 +104,7 @@ def image_folder(
 
 
 def read_images(files: Sequence[Path], *, size: tuple[int, int] | None, channels: int) -> np.ndarray:
-    """Decode files to (N, height, width, channels) bytes: in memory, or memory-mapped when there are very many."""
+    """Decode files to (N, height, width, channels) bytes: in memory, or memory-mapped if there are very many."""
     height, width = size or decode_image(files[0], None, channels).shape[:2]
     shape = (len(files), height, width, channels)
     if np.prod(shape, dtype=np.int64) <= _IN_MEMORY:

@@ -27,7 +27,7 @@ FORM = "ONEDOMAIN_PROGRESS"
 
 @contextmanager
 def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit: str = "steps") -> Iterator[Update]:
-    """Yield a function to call with how much is done and the values to show beside it."""
+    """Yield a function that takes how much is done and the values to show beside it."""
     if not shown:
         yield lambda done, values, note="": None
     elif os.environ.get(FORM) == "json":
@@ -64,7 +64,7 @@ def _bar(label: str, total: int, start: int, unit: str) -> Iterator[Update]:
 
 
 class _Clock:
-    """Steps a second, without the time that is spent on other work between steps."""
+    """Steps per second, without the time of other work between steps."""
 
     def __init__(self, start: int) -> None:
         self.start, self.spent, self.last = start, 0.0, time.monotonic()
@@ -77,7 +77,7 @@ class _Clock:
 
 
 class _Lines:
-    """A line for each tenth of the work, but neither more often than every 5 s nor less than every 30 s."""
+    """One line per tenth of the work, but never more often than every 5 s or less often than every 30 s."""
 
     def __init__(self, label: str, total: int, start: int, unit: str) -> None:
         self.label, self.total, self.unit = label, total, unit
@@ -99,7 +99,7 @@ class _Lines:
 
 
 class _JsonLines:
-    """A line a second: {"progress": label, "done", "total", "unit", "rate", "note"}."""
+    """One line per second: {"progress": label, "done", "total", "unit", "rate", "note"}."""
 
     def __init__(self, label: str, total: int, start: int, unit: str) -> None:
         self.said = {"progress": label, "total": total, "unit": unit}
@@ -152,5 +152,5 @@ def duration(seconds: float) -> str:
 
 
 def say(text: str) -> None:
-    """A remark beside the result: on standard error, so that the result can be piped."""
+    """A remark on standard error, so that the result can be piped."""
     print(text, file=sys.stderr, flush=True)

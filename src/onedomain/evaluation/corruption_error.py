@@ -1,4 +1,4 @@
-"""How well a run holds up under corruptions: accuracy by corruption, severity and category, mCE and RmCE.
+"""How well a run holds up under corruptions: accuracy per corruption, severity and category, mCE and RmCE.
 
 Made from records alone, the rows of results.jsonl. As in the paper, mCE and RmCE are relative to the errors of ERM
 under the same settings, not to those of AlexNet as for ImageNet-C.
@@ -83,7 +83,7 @@ class Robustness:
 def from_records(rows: Iterable[Row], benchmark: str) -> Robustness:
     """The robustness of one run from its records; those of other benchmarks and metrics are passed over.
 
-    A domain such as `fog-3` is a corruption, the one other domain of the benchmark its clean images.
+    Records of corrupted domains say which corruption and severity; the one other domain is the clean images.
     """
     clean: float | None = None
     accuracy: dict[str, dict[int, float]] = {}
@@ -91,9 +91,8 @@ def from_records(rows: Iterable[Row], benchmark: str) -> Robustness:
     for row in rows:
         if row.get("metric") != "accuracy" or row.get("benchmark") != benchmark:
             continue
-        kind, _, severity = str(row["domain"]).rpartition("-")
-        if kind in KINDS and severity.isdecimal():
-            accuracy.setdefault(kind, {})[int(severity)] = float(row["value"])
+        if "corruption" in row:
+            accuracy.setdefault(row["corruption"], {})[int(row["severity"])] = float(row["value"])
             if row.get("note") and row["note"] not in notes:
                 notes.append(row["note"])
         else:

@@ -11,7 +11,6 @@ import numpy as np
 
 from onedomain.data.datasets import camvid, synthia
 
-_KNOWN = {synthia.CLASSES: synthia.COLOURS, camvid.CLASSES: camvid.COLOURS}  # as they are published
 _BITS = 8  # of a colour
 
 
@@ -21,9 +20,9 @@ def palette(classes: Sequence[str]) -> np.ndarray:
     >>> palette(["a", "b", "c"]).tolist()
     [[0, 0, 0], [128, 0, 0], [0, 128, 0]]
     """
-    known = _KNOWN.get(tuple(classes))
-    if known is not None:
-        return np.array(known, np.uint8)
+    for published in (camvid.COLOURS, synthia.COLOURS):
+        if tuple(published) == tuple(classes):
+            return np.array(list(published.values()), np.uint8)
     numbers = np.arange(len(classes))
     colours = np.zeros((len(classes), 3), np.uint8)
     for place in range(_BITS):  # the bits of a number go to red, green and blue in turn, the lowest to their highest

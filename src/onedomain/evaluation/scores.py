@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from onedomain.components.predictive import Predictive
+from onedomain.data.corruptions import Corruption
 from onedomain.data.domain import Batch, Domain
 from onedomain.data.memory import images_at_once
 from onedomain.errors import OnedomainError, UserError
@@ -68,6 +69,7 @@ class Scores:
     flagged: float | None = None
     note: str = ""
     fingerprint: str = ""
+    corruption: Corruption | None = None
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ def score(
         flagged=None if scored is None or calibration is None else float((scored > calibration.threshold).mean()),
         note=domain.note,
         fingerprint=domain.fingerprint,
+        corruption=domain.corruption,
     )
 
 

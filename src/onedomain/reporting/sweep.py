@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from onedomain.data.files import make_folder, os_errors_are_user_errors
+from onedomain.data.processes import stop_requests
 from onedomain.data.progress import FORM
 from onedomain.errors import UserError
 
@@ -91,8 +92,6 @@ def run_jobs(jobs: Sequence[Job], parallel: int, board: Board, keep_open: Sequen
     Ctrl-C or SIGTERM asks the running ones to save and end, and begins no others; a second Ctrl-C kills them.
     `keep_open` are file descriptors that the processes inherit.
     """
-    from onedomain.training.loop import stop_requests
-
     waiting, running, ended = list(jobs), list[_Child](), list[Ended]()
     pace = _Pace(jobs, parallel)
     with stop_requests() as stop:
@@ -262,8 +261,3 @@ def sole_use(folder: Path) -> Iterator[tuple[int, ...]]:
                 told = True
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         yield (file.fileno(),)
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ import torch
 
 from onedomain.data.domain import Images, IntArray
 from onedomain.data.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
+from onedomain.data.processes import stop_requests
 from onedomain.data.progress import progress
 from onedomain.errors import Interrupted, TrainingDiverged, UserError
 from onedomain.methods.base import Method
@@ -246,27 +244,3 @@ def peak_memory_mb() -> int:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(used / 2**20 if sys.platform == "darwin" else used / 2**10)
-
-
-@contextmanager
-def stop_requests() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets, so that the running step ends before the state is saved.
-
-    A second Ctrl-C stops at once. Outside the main thread Python delivers no signals: the event is never set.
-    """
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def request(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

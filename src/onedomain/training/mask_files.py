@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from onedomain.data.files import make_folder, write_atomically
-from onedomain.data.formats import decoding
-from onedomain.data.image_files import decode_image
+from onedomain.data.image_files import decode_image, image_size
 from onedomain.errors import UserError
 from onedomain.evaluation.masks import mask_as_png, uncertainty_as_png
 from onedomain.training.run import Run
@@ -18,8 +17,6 @@ from onedomain.training.run import Run
 
 def predict_to_files(run: Run, files: Sequence[str], folder: Path) -> list[dict[str, Any]]:
     """Label the pixels of image files, one after another: two pictures each, of the image's own size, and a summary."""
-    from PIL import Image
-
     height, width, channels = run.manifest.source.image_shape
     if len(run.classes) > 256:
         raise UserError("run", f"has {len(run.classes)} classes", "at most 256, the colours of an indexed PNG")
@@ -33,8 +30,7 @@ def predict_to_files(run: Run, files: Sequence[str], folder: Path) -> list[dict[
     make_folder(folder)
     rows = []
     for file, name, image in zip(files, names, pixels, strict=True):
-        with decoding(Path(file), "a whole image file"), Image.open(file) as opened:
-            size = opened.size
+        size = image_size(Path(file))
         said = run.predict(image[None])
         mask, uncertainty = folder / f"{name}.mask.png", folder / f"{name}.uncertainty.png"
         write_atomically(mask, mask_as_png(said.labels[0], run.classes, size))

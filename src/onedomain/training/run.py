@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from onedomain._version import __version__
+from onedomain.data.corruptions import in_record
 from onedomain.data.domain import Domain, IntArray
 from onedomain.data.files import read_json_lines, to_json_lines, write_atomically
 from onedomain.data.memory import images_at_once
@@ -178,7 +179,7 @@ class Run:
         save_weights(folder / WEIGHTS, self.network.state_dict())
 
     def records(self, evaluation: Evaluation, benchmark: str | None = None) -> list[dict[str, Any]]:
-        """One record a domain and metric, each with all that a table must say of it.
+        """One record per domain and metric, each with all that a table must say of it.
 
         `benchmark` is whose domains were scored; `trained_on` in a record is whose source the run was trained on.
         """
@@ -204,17 +205,13 @@ class Run:
             common["adaptation"] = self.manifest.adaptation.in_short()
         rows = []
         for name, scores in evaluation.scores.items():
+            of_domain = {"domain": name, "split": scores.split, "unseen": name in evaluation.unseen}
+            of_domain |= in_record(scores.corruption)
             for metric in SCORED:
-                row = {
-                    "domain": name,
-                    "split": scores.split,
-                    "unseen": name in evaluation.unseen,
-                    "metric": metric,
-                }
                 value = getattr(scores, metric)
                 if value is None:
                     continue
-                row |= {"value": value, "count": scores.count, "note": scores.note}
+                row = {**of_domain, "metric": metric, "value": value, "count": scores.count, "note": scores.note}
                 if metric == "accuracy":
                     row |= {"low": scores.low, "high": scores.high}
                 if metric == "miou":
@@ -222,8 +219,7 @@ class Run:
                 rows.append(row | {"data": scores.fingerprint} | common)
             for name_of_class, value in scores.iou.items():
                 if value is not None:
-                    row = {"domain": name, "split": scores.split, "unseen": name in evaluation.unseen}
-                    row |= {"metric": f"iou/{name_of_class}", "class": name_of_class, "value": value}
+                    row = {**of_domain, "metric": f"iou/{name_of_class}", "class": name_of_class, "value": value}
                     row |= {"count": scores.count, "note": scores.note, "data": scores.fingerprint}
                     rows.append(row | common)
         correlation = evaluation.rank_correlation()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from onedomain.data.corruptions import processes
+from onedomain.data import processes
 
 
 @pytest.fixture(autouse=True)

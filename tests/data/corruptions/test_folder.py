@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from onedomain.data.corruptions import corrupt, processes
+from onedomain.data import processes
+from onedomain.data.corruptions import corrupt
 from onedomain.data.corruptions.folder import corrupt_folder, parse_severities
 from onedomain.errors import UserError
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import onedomain as od
-from onedomain.data.datasets import camvid, dense_sets, prepare
+from onedomain.data.datasets import camvid
+from onedomain.data.datasets.camvid import CAMVID
 
 
 def write(folder, **changes):
@@ -21,7 +22,10 @@ def write(folder, **changes):
 def test_the_real_data(real_data):
     if not (real_data / camvid.FILE).exists():
         pytest.skip(f"no {camvid.FILE} in ONEDOMAIN_DATA")
-    domains = [load(real_data) for load in (camvid.source, camvid.calibration, camvid.held_out, camvid.target)]
+    domains = [
+        *(load(real_data) for load in (CAMVID.source, CAMVID.calibration)),
+        *(CAMVID.load(part, real_data) for part in ("day_test", "dusk_test")),
+    ]
     assert [(len(d), d.name, d.split) for d in domains] == [
         (160, "day", "train"),
         (20, "day", "calibration"),
@@ -35,7 +39,7 @@ def test_the_real_data(real_data):
     assert np.bincount(labels[:, :20].ravel(), minlength=12).argmax() == camvid.CLASSES.index("sky")
     assert np.bincount(labels[:, -20:, 60:180].ravel(), minlength=12).argmax() == camvid.CLASSES.index("road")
     assert len(np.unique(labels)) == 12
-    assert dense_sets.checked("camvid", real_data).state == "whole"
+    assert CAMVID.check(real_data).state == "whole"
 
 
 def test_frames_to_calibrate_with_are_not_trained_on(tmp_path):
@@ -43,7 +47,7 @@ def test_frames_to_calibrate_with_are_not_trained_on(tmp_path):
     numbered[:, 0, 0, 0] = np.arange(180)
     masks = np.full((180, 180, 240), camvid.VOID, np.uint8)
     write(tmp_path, x_day_train=numbered, y_day_train=masks)
-    source, calibration = camvid.source(tmp_path), camvid.calibration(tmp_path)
+    source, calibration = CAMVID.source(tmp_path), CAMVID.calibration(tmp_path)
     trained, kept = (set(d.images[:][:, 0, 0, 0].tolist()) for d in (source, calibration))
     assert len(kept) == 20
     assert trained | kept == set(range(180))
@@ -52,8 +56,8 @@ def test_frames_to_calibrate_with_are_not_trained_on(tmp_path):
 
 
 def test_fewer_frames_are_marked(tmp_path):
-    assert camvid.target(write(tmp_path)).note == "10 of 100 images"
-    assert dense_sets.checked("camvid", tmp_path).state == "partial"
+    assert CAMVID.load("dusk_test", write(tmp_path)).note == "10 of 100 images"
+    assert CAMVID.check(tmp_path).state == "partial"
 
 
 @pytest.mark.parametrize(
@@ -70,11 +74,11 @@ def test_fewer_frames_are_marked(tmp_path):
 )
 def test_a_bad_file_is_one_line_that_names_it(tmp_path, changes, message):
     with pytest.raises(od.UserError, match=f"camvid_240x180.npz: {message}"):
-        camvid.target(write(tmp_path, **changes))
+        CAMVID.load("dusk_test", write(tmp_path, **changes))
 
 
 def test_a_missing_file_is_said(tmp_path):
     with pytest.raises(od.UserError, match="domain 'camvid' .dusk_test.: not found"):
-        camvid.target(tmp_path)
+        CAMVID.load("dusk_test", tmp_path)
     with pytest.raises(od.UserError, match="camvid: is read as it is published"):
-        prepare.prepare("camvid", tmp_path)
+        CAMVID.prepare(tmp_path, lambda _text, _fraction: None)

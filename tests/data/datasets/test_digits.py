@@ -15,6 +15,10 @@ from PIL import Image
 from scipy.io import savemat
 
 from onedomain.data.datasets import digits
+from onedomain.data.datasets.base import MissingData
+from onedomain.data.datasets.catalogue import CATALOGUE
+from onedomain.data.datasets.digits import MNIST, MNIST_M, SVHN
+from onedomain.data.datasets.labelled import to_rgb32
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from tests.conftest import SHARED
@@ -52,7 +56,7 @@ def write_mnist(folder: Path, prefix: str, labels: np.ndarray, compressed: bool 
 def test_an_image_is_resized_exactly_as_pillow_does() -> None:
     for size in (28, 16):
         grey = GREY[:, :size, :size]
-        resized = digits.to_rgb32(grey)
+        resized = to_rgb32(grey)
         for image, one in zip(grey, resized, strict=True):
             expected = np.asarray(Image.fromarray(image).resize((32, 32), Image.Resampling.BILINEAR))
             for channel in range(3):
@@ -60,13 +64,13 @@ def test_an_image_is_resized_exactly_as_pillow_does() -> None:
 
 
 def test_an_image_of_the_right_form_stays_as_it_is() -> None:
-    assert digits.to_rgb32(COLOUR) is COLOUR
+    assert to_rgb32(COLOUR) is COLOUR
 
 
 @pytest.mark.parametrize("place", ["digits", "digits/svhn", "digits/raw", "svhn", "."])
 def test_published_files_are_found_in_every_place(place: str, tmp_path: Path) -> None:
     write_svhn(tmp_path / place / "test_32x32.mat")
-    domain = digits.load("svhn", "test", tmp_path)
+    domain = SVHN.load("test", tmp_path)
     np.testing.assert_array_equal(domain.images, COLOUR)
     np.testing.assert_array_equal(domain.labels, LABELS)
     assert (domain.name, domain.split, domain.classes) == ("svhn", "test", tuple("0123456789"))
@@ -76,21 +80,21 @@ def test_published_files_are_found_in_every_place(place: str, tmp_path: Path) ->
 def test_the_prepared_file_wins(tmp_path: Path) -> None:
     write_svhn(tmp_path / "digits" / "svhn" / "test_32x32.mat")
     write_npz(tmp_path, "svhn.npz", x_test=COLOUR[:7], y_test=LABELS[:7])
-    assert len(digits.load("svhn", "test", tmp_path)) == 7
+    assert len(SVHN.load("test", tmp_path)) == 7
 
 
 def test_a_split_that_the_prepared_file_lacks_is_read_from_the_published_ones(tmp_path: Path) -> None:
     write_svhn(tmp_path / "digits" / "svhn" / "train_32x32.mat")
     write_npz(tmp_path, "svhn.npz", x_test=COLOUR[:7], y_test=LABELS[:7])
-    assert len(digits.load("svhn", "train", tmp_path)) == 20
+    assert len(SVHN.load("train", tmp_path)) == 20
 
 
 def test_only_the_asked_split_is_read(tmp_path: Path) -> None:
     write_svhn(tmp_path / "digits" / "test_32x32.mat")
     (tmp_path / "digits" / "train_32x32.mat").write_bytes(b"damaged")
-    assert len(digits.load("svhn", "test", tmp_path)) == 20
+    assert len(SVHN.load("test", tmp_path)) == 20
     with pytest.raises(UserError, match=r"train_32x32\.mat: cannot be read"):
-        digits.load("svhn", "train", tmp_path)
+        SVHN.load("train", tmp_path)
 
 
 @pytest.mark.parametrize("compressed", [True, False])
@@ -100,7 +104,7 @@ def test_the_source_is_the_first_ten_thousand_in_order(compressed: bool, tmp_pat
     domain = digits.source(tmp_path)
     assert domain.images.shape == (10_000, 32, 32, 3)
     np.testing.assert_array_equal(domain.labels, labels[:10_000])
-    np.testing.assert_array_equal(domain.images[:20], digits.to_rgb32(GREY))
+    np.testing.assert_array_equal(domain.images[:20], to_rgb32(GREY))
     assert domain.note == ""
 
 
@@ -125,7 +129,7 @@ def test_mnist_m_is_found_under_both_spellings(tmp_path: Path) -> None:
         (folder / "mnist_m_test").mkdir(parents=True)
         Image.fromarray(COLOUR[0]).save(folder / "mnist_m_test" / "00000000.png")
         (folder / "mnist_m_test_labels.txt").write_text("00000000.png 7\n")
-        domain = digits.load("mnist-m", "test", tmp_path / spelling)
+        domain = MNIST_M.load("test", tmp_path / spelling)
         np.testing.assert_array_equal(domain.images, COLOUR[:1])
         assert domain.labels.tolist() == [7]
 
@@ -141,35 +145,32 @@ def test_mnist_m_is_found_under_both_spellings(tmp_path: Path) -> None:
     ],
 )
 def test_missing_data_is_named_with_the_way_to_get_it(name: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(digits.MissingData) as caught:
-        digits.load(name, "test", tmp_path / "nowhere")
+    with pytest.raises(MissingData) as caught:
+        CATALOGUE[name].load("test", tmp_path / "nowhere")
     line = str(caught.value)
     assert line.startswith(f"domain '{name}' (test): not found in {tmp_path / 'nowhere'}: ")
-    assert digits.SETS[name].prepared in line
-    assert all(file in line for form in digits.SETS[name].official["test"] for file in form.files)
+    assert CATALOGUE[name].home in line
+    assert all(file in line for form in CATALOGUE[name].forms["test"] for file in form.files)
     assert told in line
     assert "\n" not in line
     assert caught.value.exit_code == 2
-    assert caught.value.domain == name
 
 
 def test_the_wrong_image_size_is_refused(tmp_path: Path) -> None:
     path = write_npz(tmp_path, "svhn.npz", x_test=GREY, y_test=LABELS)
     with pytest.raises(UserError) as caught:
-        digits.load("svhn", "test", tmp_path)
+        SVHN.load("test", tmp_path)
     assert str(caught.value) == f"{path}: images of 28×28 found; allowed: 32×32×3, as svhn is published"
 
 
-def test_a_name_that_does_not_exist_gets_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="did you mean 'mnist-m'"):
-        digits.load("mnist_m", "test", tmp_path)
-    with pytest.raises(UserError, match="did you mean 'test'"):
-        digits.load("mnist", "tests", tmp_path)
+def test_a_split_that_does_not_exist_gets_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="part of mnist: 'tests' is not known, did you mean 'test'"):
+        MNIST.load("tests", tmp_path)
 
 
 def test_the_tables_are_read_without_torch() -> None:
     slow = ("torch", "scipy", "PIL")
-    code = f"import sys, onedomain.data.datasets.prepare; sys.exit(any(m in sys.modules for m in {slow}))"
+    code = f"import sys, onedomain.data.datasets.catalogue; sys.exit(any(m in sys.modules for m in {slow}))"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -186,7 +187,7 @@ def test_the_tables_are_read_without_torch() -> None:
     ],
 )
 def test_real_domains(name: str, split: str, count: int, first: list[int]) -> None:
-    domain = digits.load(name, split, SHARED).require_every_class()
+    domain = CATALOGUE[name].load(split, SHARED).require_every_class()
     assert domain.images.shape == (count, 32, 32, 3)
     assert domain.labels[:5].tolist() == first
     assert domain.note == {"test": "10,000 of 26,032 images", "train": "10,000 of 73,257 images"}[split] * (

@@ -5,7 +5,8 @@ import pytest
 from PIL import Image
 
 import onedomain as od
-from onedomain.data.datasets import dense_sets, synthia
+from onedomain.data.datasets import synthia
+from onedomain.data.datasets.synthia import SYNTHIA
 from tests.data.frames import make_sequence, write_mask, write_png16
 
 
@@ -70,7 +71,7 @@ def test_the_source_is_cut_by_seed_into_parts_that_share_no_frame():
 
 def test_a_sequence_is_read_from_its_official_folders(tmp_path):
     make_sequence(tmp_path, "new-york", "fog")
-    domain = synthia.load("new-york", "fog", tmp_path)
+    domain = SYNTHIA.load("new-york-fog", tmp_path)
     assert (domain.name, domain.split, len(domain), domain.image_shape) == ("new-york-fog", "test", 5, (192, 320, 3))
     images, labels = domain.batch([0, 4])
     assert images.shape == (2, 3, 192, 320)
@@ -81,14 +82,14 @@ def test_a_sequence_is_read_from_its_official_folders(tmp_path):
     nested = tmp_path / "again" / "synthia" / "SYNTHIA-SEQS-02-FOG"
     nested.mkdir(parents=True)
     (tmp_path / "synthia" / "SYNTHIA-SEQS-02-FOG").rename(nested / "SYNTHIA-SEQS-02-FOG")
-    assert len(synthia.load("new-york", "fog", tmp_path / "again")) == 5
+    assert len(SYNTHIA.load("new-york-fog", tmp_path / "again")) == 5
 
 
 def test_a_small_source_is_marked_as_such(tmp_path):
     make_sequence(tmp_path, "highway", "dawn")
-    assert synthia.source("dawn", tmp_path).note == "3 of 900 images"
-    assert synthia.held_out("dawn", tmp_path).split == "test"
-    assert len(synthia.calibration("dawn", tmp_path)) == 1
+    assert SYNTHIA.source("dawn", tmp_path).note == "3 of 900 images"
+    assert SYNTHIA.held_out("dawn", tmp_path).split == "test"
+    assert len(SYNTHIA.calibration("dawn", tmp_path)) == 1
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_a_bad_file_is_one_line_that_names_it(tmp_path, capfd, what, message):
     else:
         path.write_bytes(b"")
     with pytest.raises(od.UserError, match=message):
-        synthia.load("highway", "dawn", tmp_path).batch(range(5))
+        SYNTHIA.load("highway-dawn", tmp_path).batch(range(5))
     assert capfd.readouterr() == ("", "")  # nor does OpenCV say anything
 
 
@@ -138,25 +139,22 @@ def test_what_is_missing_is_said_with_where_it_was_looked_for(tmp_path):
     with pytest.raises(
         od.UserError, match="domain 'highway-dawn': not found in .*SYNTHIA-SEQS-01-DAWN.*synthia-dataset"
     ):
-        synthia.load("highway", "dawn", tmp_path)
-    with pytest.raises(od.UserError, match="location: 'tokyo' is not known"):
-        synthia.load("tokyo", "dawn", tmp_path)
+        SYNTHIA.load("highway-dawn", tmp_path)
+    with pytest.raises(od.UserError, match="part of synthia: 'tokyo-dawn' is not known"):
+        SYNTHIA.load("tokyo-dawn", tmp_path)
 
 
 def test_list_and_check_know_the_sequences(tmp_path):
-    assert dense_sets.listed("synthia", tmp_path).state == "missing"
+    assert SYNTHIA.list(tmp_path).state == "missing"
     folder = make_sequence(tmp_path, "highway", "dawn")
-    assert dense_sets.listed("synthia", tmp_path).counts == {"highway-dawn": 5}
-    row = dense_sets.checked("synthia", tmp_path)
+    assert SYNTHIA.list(tmp_path).counts == {"highway-dawn": 5}
+    row = SYNTHIA.check(tmp_path)
     assert row.state == "partial"
     assert "SYNTHIA-SEQS-02-DAWN is missing" in row.problems
     for part in ("RGB", "GT/LABELS"):
         (folder / part / synthia.CAMERA / "000001.png").unlink()
-    assert (
-        "SYNTHIA-SEQS-01-DAWN: 1 frames are missing, the first is 000001"
-        in dense_sets.checked("synthia", tmp_path).problems
-    )
+    assert "SYNTHIA-SEQS-01-DAWN: 1 frames are missing, the first is 000001" in SYNTHIA.check(tmp_path).problems
     write_mask(folder / "GT" / "LABELS" / synthia.CAMERA / "000003.png", np.full((12, 20), 14))
-    row = dense_sets.checked("synthia", tmp_path)
+    row = SYNTHIA.check(tmp_path)
     assert row.state == "broken"
     assert "000003.png: class id 14 found" in row.problems[0]

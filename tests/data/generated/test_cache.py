@@ -144,14 +144,13 @@ def test_an_unwritable_folder_costs_one_line(folder: Path, capfd: pytest.Capture
 def test_a_full_disk_leaves_nothing_behind(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def half_written(file, **_: object) -> None:
-        file.write(b"half")
+    def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(np, "savez", half_written)
+    monkeypatch.setattr("os.fsync", full)
     assert_whole(cached("x", 1, Builder()))
     assert list(folder.iterdir()) == []
-    assert os.strerror(errno.ENOSPC) in capfd.readouterr().err
+    assert os.strerror(errno.ENOSPC).lower() in capfd.readouterr().err
 
 
 RACE = """
@@ -180,17 +179,3 @@ def test_processes_that_build_at_once_never_see_a_broken_file(folder: Path) -> N
     assert [process.returncode for process in processes] == [0, 0, 0], errors
     assert errors == ["", "", ""], "a reader saw a half-written file"
     assert [path.suffix for path in folder.iterdir()] == [".npz"]
-
-
-def test_a_reader_never_sees_a_file_half_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = np.savez
-    seen: list[bool] = []
-
-    def watched(file, **arrays: np.ndarray) -> None:
-        real(file, **arrays)
-        seen.append(cache_file("x", 1).exists())
-
-    monkeypatch.setattr(np, "savez", watched)
-    cached("x", 1, Builder())
-    assert seen == [False]
-    assert cache_file("x", 1).exists()

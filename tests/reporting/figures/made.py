@@ -15,6 +15,7 @@ from onedomain.runs.manifest import Environment, Manifest, NetworkInfo, SourceIn
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import RunRecords, read_run
 from onedomain.training.describe import set_otherwise
+from tests.corrupted import keys_of
 
 CLASSES = ("a", "b", "c")
 
@@ -38,6 +39,7 @@ def make_run(folder: Path, method="erm", seed=0, settings=None, accuracies=None,
     for place, (domain, accuracy) in enumerate((accuracies or {"s": 0.9, "x": 0.5}).items()):
         common = {
             "domain": domain, "unseen": place > 0, "data": domain, "benchmark": benchmark, "onedomain": od.__version__,
+            **keys_of(domain),
         }  # fmt: skip
         rows.append({**common, "metric": "accuracy", "value": accuracy, "low": accuracy - 0.1, "high": accuracy + 0.05})
         if scores:

@@ -19,6 +19,7 @@ from onedomain.runs.manifest import AdaptationInfo, Environment, Manifest, Netwo
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import RunRecords
 from onedomain.training.checkpoint import save_checkpoint
+from tests.corrupted import keys_of
 
 CLASSES = ("nought", "one", "two")
 ENVIRONMENT = Environment(python="3.11", torch="2.6", numpy="2.0", platform="Linux", device="cpu", threads=1)
@@ -68,6 +69,7 @@ def made_rows(accuracies, benchmark="bench", flagged=None, count=1000, data=None
             "onedomain": __version__,
             "benchmark": None if benchmark == "own" else benchmark,
             "domain": domain,
+            **keys_of(domain),
             "unseen": domain not in seen,
             "split": "test",
             "count": count,

@@ -10,6 +10,7 @@ from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.plan import configured
 from onedomain.reporting.reproduce.rows import Row
 from onedomain.training.describe import set_otherwise
+from tests.corrupted import keys_of
 
 
 def records(
@@ -36,7 +37,9 @@ def records(
         **changes,
     }
     rows = [
-        {"domain": domain, "metric": metric, "value": value, "count": 100, "note": "", "data": f"of {domain}", **common}
+        {"domain": domain, "metric": metric, "value": value, "count": 100, "note": "", "data": f"of {domain}"}
+        | keys_of(domain)
+        | common
         for domain, accuracy in accuracies.items()
         for metric, value in {table.metric: accuracy, "nll": 1.0}.items()
     ]

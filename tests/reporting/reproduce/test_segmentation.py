@@ -81,7 +81,7 @@ def test_a_folder_in_synthias_layout_goes_through_the_quick_table(data, tmp_path
     assert "12 of 12 runs are there already" in err
     assert json.loads(out)["rows"] == result["rows"]
 
-    label = next((data / "synthia" / synthia.sequence("old-town", "fog") / "GT").rglob("*.png"))
+    label = next((data / "synthia" / synthia.SEQUENCES["old-town-fog"] / "GT").rglob("*.png"))
     write_mask(label, np.full((12, 20), 13))  # one file that cannot be read leaves a gap, and costs no run
     code, _, err = onedomain(*arguments)
     assert code == 0, err

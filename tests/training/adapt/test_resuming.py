@@ -59,7 +59,7 @@ def test_only_the_same_adaptation_is_resumed(run, dim, tmp_path):
         ({"seed": 1}, "draw: is 1 now, and was 0"),
         ({"steps": 13}, "steps: is 13 now, and was 12"),
         ({"target": make_dim(seed=4)}, "fingerprint: is"),
-        ({"how": "ccsa"}, "method: is 'ccsa' now, and was 'erm'"),
+        ({"how": "ccsa"}, "method: is 'ccsa' now, and was 'fine-tune'"),
     ]:
         with pytest.raises(od.UserError, match=message):
             adapt(run, **{"out": tmp_path / "b", "resume": True, **changes})

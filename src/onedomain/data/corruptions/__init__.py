@@ -10,7 +10,7 @@ import importlib
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onedomain.data.corruptions.constants import CIFAR10_C, IMAGENET_C, Constants
 from onedomain.errors import UserError, unknown
@@ -37,6 +37,18 @@ KINDS = tuple(kind for kinds in CATEGORIES.values() for kind in kinds)
 SETS: Mapping[str, Constants] = {"cifar10-c": CIFAR10_C, "imagenet-c": IMAGENET_C}
 LARGE = 128  # shorter side from which on ImageNet-C's constants, made for 224×224, suit better than CIFAR-10-C's
 VERSION = 1  # of the bytes: raise it with any change to what a corruption makes
+
+
+class Corruption(NamedTuple):
+    """What was done to all images of a domain."""
+
+    kind: str
+    severity: int
+
+
+def in_record(corruption: Corruption | None) -> dict[str, Any]:
+    """The corruption of a domain as two keys of its records; none where there is no corruption."""
+    return {} if corruption is None else {"corruption": corruption.kind, "severity": corruption.severity}
 
 
 def check_kind(name: str, field: str = "corruption") -> str:
@@ -71,7 +83,7 @@ def corrupt(
     """The images (N, height, width, 3), bytes, under one corruption.
 
     What an image becomes depends on its pixels, `seed`, the kind, the severity and its key alone, never on the other
-    images. Keys are numbers or texts, one an image; by default the images count from 0.
+    images. Keys are numbers or texts, one per image; by default the numbers from 0.
 
     Args:
         constants: `cifar10-c` or `imagenet-c`; by default what suits the size.
@@ -89,7 +101,7 @@ def corrupt(
     keys = range(len(images)) if keys is None else keys
     rngs = [np.random.default_rng([seed, zlib.crc32(kind.encode()), severity, _number(key)]) for key in keys]
     if len(rngs) != len(images):
-        raise UserError("keys", f"{len(rngs)} for {len(images)} images", "one an image")
+        raise UserError("keys", f"{len(rngs)} for {len(images)} images", "one per image")
     if not len(images):
         return images
     extra = {}
@@ -107,3 +119,13 @@ def _number(key: int | str) -> int:
     if isinstance(key, str):
         return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big")
     return int(key)
+
+
+def makeable(overlays: Path) -> tuple[Sequence[str], list[UserError]]:
+    """The corruptions that can be made, and why others cannot."""
+    from onedomain.data.corruptions.weather import missing_overlays
+
+    absent = missing_overlays(overlays)
+    if absent is None:
+        return KINDS, []
+    return [kind for kind in KINDS if kind != "frost"], [absent]

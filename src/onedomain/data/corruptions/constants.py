@@ -2,7 +2,7 @@
 
 As published by Hendrycks and Dietterich (github.com/hendrycks/robustness, ImageNet-C/create_c): `make_cifar_c.py` and
 `make_imagenet_c.py`. Each was compared with a second public source that holds both sets, Facebook's
-augmentation-corruption. One entry a severity, 1 to 5; lengths are in pixels, whatever the size of the image.
+augmentation-corruption. One entry per severity, 1 to 5; lengths are in pixels, whatever the size of the image.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
-
 import cv2
 import numpy as np
 from PIL import Image
@@ -19,18 +17,14 @@ from onedomain.data.corruptions.shared import (
     drawn,
     smoothed,
 )
+from onedomain.data.image_files import through_jpeg
 
 WATER = np.array((175, 238, 238), np.float32) / np.float32(255)  # pale turquoise
 MUD = np.array((63, 42, 20), np.float32) / np.float32(255)  # brown
 
 
 def jpeg_compression(images: Bytes, quality: int, rngs: Generators) -> Bytes:
-    def compressed(image: Bytes) -> Bytes:
-        file = BytesIO()
-        Image.fromarray(image).save(file, "JPEG", quality=quality)
-        return np.asarray(Image.open(file))
-
-    return np.stack([compressed(image) for image in images])
+    return np.stack([through_jpeg(image, quality) for image in images])
 
 
 def pixelate(images: Bytes, share: float, rngs: Generators) -> Bytes:

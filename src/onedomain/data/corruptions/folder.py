@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onedomain.data.corruptions import SEVERITIES, VERSION, corrupt, processes, set_for
+from onedomain.data import processes
+from onedomain.data.corruptions import SEVERITIES, VERSION, corrupt, set_for
 from onedomain.data.corruptions.shared import Bytes
-from onedomain.data.files import make_folder, write_atomically
+from onedomain.data.files import changed_since, make_folder, write_atomically, write_note
 from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
 from onedomain.data.progress import progress
 from onedomain.errors import UserError
@@ -47,8 +47,8 @@ def corrupt_folder(
 ) -> Counter[str]:
     """Write every image of `folder`, corrupted, below `out`, under the same sub-folder and name.
 
-    With several kinds each has a sub-folder of its own, and so has each of several severities. Files that are there
-    already are passed over: killed and started again, it goes on. Returns how many images each set of constants made.
+    With several kinds each has a sub-folder of its own, and so has each of several severities. Existing files
+    are skipped, so the same call resumes after a kill. Returns how many images each set of constants made.
     """
     files = sorted(_files(folder, out))
     _begin(out, folder, kinds, severities, seed, constants)
@@ -98,19 +98,16 @@ def _begin(
     }
     path = out / MADE
     if path.exists():
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-            changed = [key for key in made if before.get(key) != made[key]]
-        except (ValueError, AttributeError):
-            changed, before = ["of"], {}
+        changed = changed_since(path, made)
         if changed:
-            given = f"{out} was filled with {changed[0]} {before.get(changed[0])!r}, and now it is {made[changed[0]]!r}"
+            key, before = changed
+            given = f"{out} was filled with {key} {before!r}, and now it is {made[key]!r}"
             raise UserError("--out", given, "a new or empty folder, or the same again to go on")
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError("--out", f"{out} exists and is not empty", "a new or empty folder")
     make_folder(out)
-    write_atomically(path, json.dumps(made, indent=2) + "\n")
+    write_note(path, made)
 
 
 def _corrupt_file(picture: Picture) -> str:

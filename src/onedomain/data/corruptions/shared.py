@@ -11,7 +11,7 @@ from scipy import ndimage
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.floating[Any]]
-Generators = Sequence[np.random.Generator]  # one an image, so that no image depends on its neighbours
+Generators = Sequence[np.random.Generator]  # one per image, so that no image depends on its neighbours
 
 
 def drawn(rngs: Generators, draw: Callable[[np.random.Generator], Any]) -> Floats:
@@ -56,7 +56,7 @@ def zoomed(images: Floats, factor: float) -> Floats:
 
 
 def motion_blurred(images: Bytes, radius: float, sigma: float, angles: Floats) -> Bytes:
-    """Blur along a line that begins in each pixel, as ImageMagick's MotionBlurImage does; one angle an image.
+    """Blur along a line that begins in each pixel, as ImageMagick's MotionBlurImage does; one angle per image.
 
     A one-sided Gaussian of 2·radius + 1 pixels; what lies beyond the rim counts as the rim.
     """

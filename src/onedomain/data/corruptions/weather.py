@@ -44,7 +44,7 @@ def plasma(side: int, decay: float, rngs: Generators) -> Floats:
     """Maps (N, side, side) from 0 to 1 by the diamond-square algorithm; `side` is a power of two.
 
     A point is the mean of its four neighbours plus a draw, whose range falls with `decay` from scale to scale. The maps
-    go on at the other rim where a neighbour would lie outside.
+    wrap around at their edges.
     """
     maps = np.zeros((len(rngs), side, side))
     step, spread = side, 100.0
@@ -108,7 +108,7 @@ def missing_overlays(folder: Path) -> UserError | None:
 
 @lru_cache(maxsize=4)
 def _overlays(folder: Path, scale: float, height: int, width: int) -> Sequence[Bytes]:
-    """The photographs in RGB, scaled, and further enlarged where the image would not lie inside."""
+    """The photographs in RGB, scaled, and enlarged further if they are smaller than the image."""
     absent = missing_overlays(folder)
     if absent is not None:
         raise absent

@@ -21,7 +21,7 @@ from onedomain.errors import UserError
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SIDE = 32
-_PLANES = 3 * SIDE * SIDE  # bytes of an image: all of its red, then green, then blue
+_PLANES = 3 * SIDE * SIDE  # bytes per image: all red values, then green, then blue
 
 
 class Version(NamedTuple):
@@ -49,7 +49,7 @@ def from_archive(version: Version, split: str, path: Path) -> Arrays:
     return _joined([version.read(f"{path}: {name}", found[name]) for name in version.splits[split]])
 
 
-def from_folder(version: Version, split: str, *paths: Path) -> Arrays:
+def from_folder(version: Version, *paths: Path) -> Arrays:
     """One split, out of the unpacked files."""
     parts = []
     for path in paths:
@@ -68,7 +68,7 @@ def read_binary(name: str, content: bytes) -> Arrays:
     """The binary version: rows of a label and 3,072 values."""
     row = 1 + _PLANES
     if not content or len(content) % row:
-        raise UserError(name, f"{len(content):,} bytes found", f"rows of {row:,} bytes, a label and an image each")
+        raise UserError(name, f"{len(content):,} bytes found", f"rows of {row:,} bytes, one label and one image each")
     rows = np.frombuffer(content, np.uint8).reshape(-1, row)
     return _images(rows[:, 1:]), _labels(name, rows[:, 0])
 
@@ -90,7 +90,7 @@ def read_pickled(name: str, content: bytes) -> Arrays:
         given = "is no array of bytes" if rows is None else f"has shape {rows.shape}"
         raise UserError(name, f"data {given}", f"bytes of shape (N, {_PLANES})")
     if not isinstance(labels, list) or any(type(label) is not int for label in labels):
-        raise UserError(name, "labels are not a list of whole numbers", "one label an image")
+        raise UserError(name, "labels are not a list of whole numbers", "one label per image")
     if len(labels) != len(rows):
         raise UserError(name, f"{len(labels)} labels for {len(rows)} images", "as many labels as images")
     return _images(rows), _labels(name, np.array(labels))
@@ -146,7 +146,7 @@ _STAND_INS: Mapping[tuple[str, str], type] = {
 
 
 class _Reader(pickle.Unpickler):
-    """Knows four names, each of which stands for a class above; numpy itself is not called either."""
+    """Knows four names, each mapped to a class above; numpy itself is never called."""
 
     def find_class(self, module: str, name: str) -> type:
         if (module, name) not in _STAND_INS:

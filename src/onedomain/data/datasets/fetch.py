@@ -1,50 +1,20 @@
-"""Getting files: downloads with checksums, prepared files with theirs, and how the state of a data set is told."""
+"""Getting files: downloads with checksums, and prepared files with theirs."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from onedomain.data import formats
+from onedomain.data.datasets.base import Progress
 from onedomain.data.files import make_folder, os_errors_are_user_errors, write_atomically
 from onedomain.data.formats import Arrays
 from onedomain.errors import UserError
-
-Folder = str | os.PathLike[str]
-Progress = Callable[[str, float], None]  # what is being done, and how much of it, 0 to 1
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A data set of the catalogue; what its files hold stands where it is read."""
-
-    what: str
-    addresses: tuple[str, ...] = ()  # folders in which the files lie: the first, then its mirrors
-    sha256: Mapping[str, str] = field(default_factory=dict)  # of each file, as published
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of `onedomain data list` and `check`."""
-
-    name: str
-    what: str
-    state: str  # list: present, missing; check: whole, partial, broken, missing
-    where: str  # the files, or what to do where they are missing
-    counts: Mapping[str, int]  # images a split, where known
-    problems: tuple[str, ...] = ()  # what is not as published, a line each
-
-    @property
-    def ok(self) -> bool:
-        """Whether the benchmark can use it."""
-        return self.state in ("present", "whole", "partial")
 
 
 class _Meter:
@@ -64,15 +34,14 @@ class _Meter:
         pass
 
 
-def download(name: str, entry: Entry, target: Path, tell: Progress) -> None:
+def download(name: str, addresses: Sequence[str], sha256: str, target: Path, tell: Progress) -> None:
     """Fetch one file of a data set, from its first address that gives the file with the published checksum."""
     import pooch
     import requests
 
     pooch.get_logger().setLevel("ERROR")
-    sha256 = entry.sha256[target.name]
     reasons = []
-    for address in (folder + target.name for folder in entry.addresses):
+    for address in (folder + target.name for folder in addresses):
         # identity: some servers would unpack a .gz on the way, and then no checksum holds
         downloader = pooch.HTTPDownloader(
             progressbar=_Meter(f"downloading {address}", tell),
@@ -93,13 +62,13 @@ def download(name: str, entry: Entry, target: Path, tell: Progress) -> None:
     raise UserError(target.name, f"cannot be downloaded from {' or '.join(reasons)}; {help_yourself}")
 
 
-def check_sum(name: str, entry: Entry, path: Path) -> None:
-    """Compare a prepared file with the SHA-256 beside it, a published one with that of the catalogue."""
+def check_sum(name: str, published: Mapping[str, str], path: Path) -> None:
+    """Compare a prepared file with the SHA-256 beside it, a published one with its published SHA-256."""
     beside = _sum_path(path)
     if path.suffix == ".npz" and beside.exists():
         wanted, origin = beside.read_text(encoding="utf-8", errors="replace")[:64], f"in {beside.name}"
-    elif path.name in entry.sha256:
-        wanted, origin = entry.sha256[path.name], "as published"
+    elif path.name in published:
+        wanted, origin = published[path.name], "as published"
     else:
         return
     digest = _sha256(path)

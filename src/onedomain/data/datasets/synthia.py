@@ -1,31 +1,34 @@
 """SYNTHIA's video sequences: a highway as the source, New York and an old European town as unseen domains.
 
-A sequence is a folder as published, such as SYNTHIA-SEQS-01-DAWN, of which the left front camera is read:
-`RGB/Stereo_Left/Omni_F` and, of the same names, `GT/LABELS/Stereo_Left/Omni_F`. This module does not import torch until
-a domain is loaded, so that its tables are quick to list.
+A sequence is a folder as published, such as SYNTHIA-SEQS-01-DAWN, whose left front camera is read:
+`RGB/Stereo_Left/Omni_F` and, of the same names, `GT/LABELS/Stereo_Left/Omni_F`. Nothing here imports torch until a
+domain is loaded, so that commands can list what there is quickly.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onedomain.data.datasets.base import Dataset, Folder, Found, Report, of_images
 from onedomain.data.formats import decoding
-from onedomain.errors import UserError, unknown
+from onedomain.errors import UserError
 
 if TYPE_CHECKING:
     from onedomain.data.domain import Domain
     from onedomain.data.frames import Array, Frame, Header
 
-Folder = str | os.PathLike[str]
-
 LOCATIONS: Mapping[str, str] = {"highway": "01", "new-york": "02", "old-town": "04"}  # and the sequence's number
 CONDITIONS = ("dawn", "fog", "night", "spring", "winter")
 SOURCE, SOURCE_CONDITIONS = "highway", ("dawn", "fog", "spring")  # the paper's
+SEQUENCES: Mapping[str, str] = {  # the published name of each domain's folder
+    f"{location}-{condition}": f"SYNTHIA-SEQS-{number}-{condition.upper()}"
+    for location, number in LOCATIONS.items()
+    for condition in (SOURCE_CONDITIONS if location == SOURCE else CONDITIONS)
+}
 CAMERA = "Stereo_Left/Omni_F"
 PLACES = ("synthia/{name}", "synthia/{name}/{name}", "{name}")  # an unpacked archive may hold its folder once more
 SIZE = (192, 320)  # height and width that frames of 760×1280 are brought to
@@ -33,77 +36,115 @@ SOURCE_FRAMES = 900
 SET_APART = 40  # frames of the source, at least, that are not trained on, where there are 100 or more
 SEED = 0  # of the sample: every method and every run trains on the same frames
 
-# As in the README of the published sequences; 13 and 14 are reserved there. Void has an output of its own, as one of
-# the 14 of the paper's network, and yet never counts.
-IDS: Mapping[int, str] = {
-    0: "void",
-    1: "sky",
-    2: "building",
-    3: "road",
-    4: "sidewalk",
-    5: "fence",
-    6: "vegetation",
-    7: "pole",
-    8: "car",
-    9: "traffic sign",
-    10: "pedestrian",
-    11: "bicycle",
-    12: "lane marking",
-    15: "traffic light",
-}
-CLASSES = tuple(IDS.values())
-VOID = CLASSES.index("void")
-COLOURS = (
-    (0, 0, 0),
-    (128, 128, 128),
-    (128, 0, 0),
-    (128, 64, 128),
-    (0, 0, 192),
-    (64, 64, 128),
-    (128, 128, 0),
-    (192, 192, 128),
-    (64, 0, 128),
-    (192, 128, 128),
-    (64, 64, 0),
-    (0, 128, 192),
-    (0, 172, 0),
-    (0, 128, 128),
+# As in the README of the published sequences; 13 and 14 are reserved there. Void is one of the 14 outputs of the
+# paper's network, but its pixels never count.
+_PUBLISHED = (  # the number of each class in the files, its name and its colour
+    (0, "void", (0, 0, 0)),
+    (1, "sky", (128, 128, 128)),
+    (2, "building", (128, 0, 0)),
+    (3, "road", (128, 64, 128)),
+    (4, "sidewalk", (0, 0, 192)),
+    (5, "fence", (64, 64, 128)),
+    (6, "vegetation", (128, 128, 0)),
+    (7, "pole", (192, 192, 128)),
+    (8, "car", (64, 0, 128)),
+    (9, "traffic sign", (192, 128, 128)),
+    (10, "pedestrian", (64, 64, 0)),
+    (11, "bicycle", (0, 128, 192)),
+    (12, "lane marking", (0, 172, 0)),
+    (15, "traffic light", (0, 128, 128)),
 )
-GET = "get SYNTHIA-SEQS-01, -02 and -04 from synthia-dataset.net and unpack them into synthia/"
+IDS = tuple(number for number, _, _ in _PUBLISHED)
+COLOURS = {name: colour for _, name, colour in _PUBLISHED}
+CLASSES = tuple(COLOURS)
+VOID = CLASSES.index("void")
 _NO_CLASS = 255
+AT_ONCE = 64  # frames that are decoded together to check them
 
 
-def load(location: str, condition: str, data_dir: Folder) -> Domain:
-    """All frames of a sequence, in their order."""
-    return _domain(location, condition, "test", find(location, condition, data_dir))
+class Synthia(Dataset[Found]):
+    """A folder of frames for each location and condition."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(SEQUENCES)
+
+    def load(self, part: str, data_dir: Folder) -> Domain:
+        return _domain(part, "test", self.frames(part, data_dir))
+
+    def source(self, condition: str, data_dir: Folder) -> Domain:
+        """900 frames of the highway, chosen by a fixed seed."""
+        return self._of_source(condition, data_dir, "train")
+
+    def held_out(self, condition: str, data_dir: Folder) -> Domain:
+        """Half of the highway's frames that are not trained on, for scoring the source."""
+        return self._of_source(condition, data_dir, "test")
+
+    def calibration(self, condition: str, data_dir: Folder) -> Domain:
+        """The other half."""
+        return self._of_source(condition, data_dir, "calibration")
+
+    def _of_source(self, condition: str, data_dir: Folder, split: str) -> Domain:
+        part = f"{SOURCE}-{condition}"
+        frames = self.frames(part, data_dir)
+        places = split_source(len(frames), str(frames[0].image.parent))[split]
+        fewer = split == "train" and len(places) < SOURCE_FRAMES
+        note = of_images(len(places), SOURCE_FRAMES) if fewer else ""
+        return _domain(part, split, [frames[place] for place in places], note)
+
+    def frames(self, part: str, data_dir: Folder) -> list[Frame]:
+        """The frames of a sequence, each with its label; of every file the kind and size are checked."""
+        from onedomain.data.frames import check_sizes, pair_frames
+
+        [folder] = self.require(part, data_dir).paths
+        frames = pair_frames(folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA)
+        check_sizes(frames, _require_labels)
+        return frames
+
+    def _find(self, part: str, data_dir: Path) -> Found | None:
+        folders = (data_dir / place.format(name=SEQUENCES[part]) for place in PLACES)
+        return next((Found((folder,)) for folder in folders if (folder / "RGB" / CAMERA).is_dir()), None)
+
+    def _looked_for(self, part: str) -> str:
+        looked = ", ".join(place.format(name=SEQUENCES[part]) for place in PLACES)
+        return f"RGB/{CAMERA} in none of {looked}"
+
+    def _title(self, part: str) -> str:
+        return f"domain '{part}'"
+
+    def _where(self, data_dir: Path, found: Mapping[str, Found]) -> str:
+        return str(data_dir / self.home)
+
+    def _count(self, data_dir: Path, found: Mapping[str, Found], report: Report) -> None:
+        for part, files in found.items():
+            report.counts[part] = len(list((files.paths[0] / "RGB" / CAMERA).glob("*.png")))
+
+    def _check(self, data_dir: Path, found: Mapping[str, Found], report: Report) -> None:
+        self._count(data_dir, found, report)
+        for part, name in SEQUENCES.items():
+            if part not in found:
+                report.add(f"{name} is missing")
+                continue
+            frames = self.frames(part, data_dir)
+            domain = _domain(part, "test", frames)
+            for start in range(0, len(domain), AT_ONCE):
+                domain.batch(range(start, min(start + AT_ONCE, len(domain))))
+            stems = [frame.image.stem for frame in frames]
+            gaps = sorted(set(range(int(stems[-1]))) - set(map(int, stems))) if all(map(str.isdecimal, stems)) else []
+            if gaps:
+                report.add(f"{name}: {len(gaps)} frames are missing, the first is {gaps[0]:0{len(stems[0])}d}")
 
 
-def source(condition: str, data_dir: Folder) -> Domain:
-    """900 frames of the highway, chosen by a fixed seed."""
-    return _part(condition, data_dir, "train")
-
-
-def held_out(condition: str, data_dir: Folder) -> Domain:
-    """Half of the highway's frames that are not trained on, to score the source by."""
-    return _part(condition, data_dir, "test")
-
-
-def calibration(condition: str, data_dir: Folder) -> Domain:
-    """The other half."""
-    return _part(condition, data_dir, "calibration")
-
-
-def _part(condition: str, data_dir: Folder, split: str) -> Domain:
-    frames = find(SOURCE, condition, data_dir)
-    places = split_source(len(frames), str(frames[0].image.parent))[split]
-    note = ""
-    if split == "train" and len(places) < SOURCE_FRAMES:
-        note = f"{len(places):,} of {SOURCE_FRAMES:,} images"
-    return _domain(SOURCE, condition, split, [frames[place] for place in places], note)
+SYNTHIA = Synthia(
+    name="synthia",
+    what="rendered driving scenes, three places in five conditions",
+    get="get SYNTHIA-SEQS-01, -02 and -04 from synthia-dataset.net and unpack them into synthia/",
+    home="synthia",
+)
 
 
 def split_source(count: int, where: str = "source") -> dict[str, list[int]]:
-    """Which of so many frames are trained on, calibrated with, and scored as the source.
+    """Which of `count` frames are for training, for calibration, and for scoring the source.
 
     Neighbours in a video look alike: the scores of the source flatter.
     """
@@ -116,53 +157,10 @@ def split_source(count: int, where: str = "source") -> dict[str, list[int]]:
     return {name: np.sort(places).tolist() for name, places in parts.items()}
 
 
-def _domain(location: str, condition: str, split: str, frames: list[Frame], note: str = "") -> Domain:
+def _domain(name: str, split: str, frames: list[Frame], note: str = "") -> Domain:
     from onedomain.data.frames import frame_domain
 
-    return frame_domain(
-        f"{location}-{condition}",
-        split,
-        frames,
-        size=SIZE,
-        read_mask=read_mask,
-        classes=CLASSES,
-        void=VOID,
-        note=note,
-    )
-
-
-def find(location: str, condition: str, data_dir: Folder) -> list[Frame]:
-    """The frames of a sequence, each with its label; of every file the kind and size are checked."""
-    from onedomain.data.frames import check_sizes, pair_frames
-
-    name = sequence(location, condition)
-    folder = locate(name, data_dir)
-    if folder is None:
-        looked = ", ".join(place.format(name=name) for place in PLACES)
-        problem = f"not found in {Path(data_dir)}: RGB/{CAMERA} in none of {looked}; {GET}"
-        raise UserError(f"domain '{location}-{condition}'", problem)
-    frames = pair_frames(folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA)
-    check_sizes(frames, _require_labels)
-    return frames
-
-
-def sequence(location: str, condition: str) -> str:
-    """The name of a sequence, as it is published.
-
-    >>> sequence("highway", "dawn")
-    'SYNTHIA-SEQS-01-DAWN'
-    """
-    if location not in LOCATIONS:
-        raise unknown("location", location, LOCATIONS)
-    if condition not in CONDITIONS:
-        raise unknown("condition", condition, CONDITIONS)
-    return f"SYNTHIA-SEQS-{LOCATIONS[location]}-{condition.upper()}"
-
-
-def locate(name: str, data_dir: Folder) -> Path | None:
-    """The folder of a sequence, if its images are there."""
-    folders = (Path(data_dir) / place.format(name=name) for place in PLACES)
-    return next((folder for folder in folders if (folder / "RGB" / CAMERA).is_dir()), None)
+    return frame_domain(name, split, frames, size=SIZE, read_mask=read_mask, classes=CLASSES, void=VOID, note=note)
 
 
 def read_mask(path: Path) -> Array:

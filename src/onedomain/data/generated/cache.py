@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
+import io
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from onedomain.data.files import make_folder, write_atomically
+from onedomain.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = dict[str, Array]
@@ -42,7 +44,7 @@ def cached(name: str, version: int, build: Callable[[], Arrays]) -> Arrays:
     """What `build()` gives, from the cache if it is there and whole.
 
     Raise `version` whenever `build` changes what it makes. A damaged file is built again; a folder that
-    cannot be written to costs the time of building, nothing more. Either is told in a line on standard error.
+    cannot be written to costs only the time of building. Either is told in one line on standard error.
     """
     path = cache_file(name, version)
     try:
@@ -51,12 +53,13 @@ def cached(name: str, version: int, build: Callable[[], Arrays]) -> Arrays:
         pass
     # A damaged zip or array header raises nearly anything: zlib.error, BadZipFile, KeyError, ValueError …
     except Exception as error:
-        _warn(f"cache file {path} cannot be used ({_reason(error)}): building it again")
+        reason = " ".join(str(error).split()) or type(error).__name__
+        _warn(f"cache file {path} cannot be used ({reason}): building it again")
     arrays = build()
     try:
         _write(path, arrays)
-    except OSError as error:
-        _warn_once(f"cannot write to the cache folder {path.parent} ({_reason(error)}): going on without it")
+    except UserError as error:
+        _warn_once(f"going on without the cache: {error}")
     return arrays
 
 
@@ -69,17 +72,10 @@ def _read(path: Path) -> Arrays:
 
 
 def _write(path: Path, arrays: Arrays) -> None:
-    """Write beside the file and rename: a reader, or a second writer, sees a whole file or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f"{path.stem}.", suffix=".tmp", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays, **{_DIGEST: np.array(_checksum(arrays))})
-        temporary.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays, **{_DIGEST: np.array(_checksum(arrays))})
+    make_folder(path.parent)
+    write_atomically(path, content.getvalue())
 
 
 def _checksum(arrays: Arrays) -> str:
@@ -99,11 +95,6 @@ def _library_versions() -> list[tuple[str, str]]:
         except metadata.PackageNotFoundError:
             versions.append((library, "none"))
     return versions
-
-
-def _reason(error: Exception) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split()) or type(error).__name__
 
 
 def _warn(line: str) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from PIL import Image
 
 from onedomain.data.generated import rendered
 from onedomain.data.generated.cache import Array, Arrays, cached
+from onedomain.data.image_files import resized
 from onedomain.errors import unknown
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def source() -> tuple[Domain, Domain]:
 
 
 def target(name: str, split: str = "test") -> Domain:
-    """The unseen domain of this name, one of `TARGETS`; of those in `TRAINING` there is a split `train` as well."""
+    """The unseen domain of this name, one of `TARGETS`; those in `TRAINING` have a split `train`, too."""
     from onedomain.data.domain import Domain
 
     if name not in TARGETS:
@@ -81,7 +81,7 @@ def _build_mnist() -> Arrays:
     held_out = [rng.permutation(np.flatnonzero(labels == digit))[:VALIDATION_A_CLASS] for digit in range(len(CLASSES))]
     validation = np.sort(np.concatenate(held_out))
     return {
-        "images": _resized(pixels.reshape(-1, 28, 28), Image.Resampling.BILINEAR),
+        "images": _resized(pixels.reshape(-1, 28, 28), "BILINEAR"),
         "labels": labels.astype(np.int64),
         "train": np.setdiff1d(np.arange(len(labels)), validation),
         "validation": validation,
@@ -94,7 +94,7 @@ def _build_uci() -> Arrays:
     digits = load_digits()
     # The digits fill their 8×8 cells: an empty cell around them lets the strokes end inside the frame.
     cells = np.pad(digits.images * (255 / 16), ((0, 0), (1, 1), (1, 1)))
-    images = _resized(cells, Image.Resampling.BICUBIC)
+    images = _resized(cells, "BICUBIC")
     return {"images": _to_rgb(images), "labels": digits.target.astype(np.int64)}
 
 
@@ -147,10 +147,8 @@ def _crops(photos: Array, place: Array) -> Array:
     return squares
 
 
-def _resized(images: Array, resampling: Image.Resampling) -> Array:
-    grey = np.rint(images).astype(np.uint8)
-    size = (rendered.SIZE, rendered.SIZE)
-    return np.stack([np.asarray(Image.fromarray(one).resize(size, resampling)) for one in grey])
+def _resized(images: Array, resampling: str) -> Array:
+    return resized(np.rint(images).astype(np.uint8), rendered.SIZE, resampling)
 
 
 def _to_rgb(grey: Array) -> Array:

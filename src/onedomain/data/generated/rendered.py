@@ -7,7 +7,6 @@ each image was made of. The same `Generator` state gives the same bytes.
 from __future__ import annotations
 
 import functools
-import io
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from onedomain.data.generated.cache import Array, Arrays
+from onedomain.data.image_files import through_jpeg
 
 SIZE = 32  # pixels of a finished image, on each side
 LUMA = np.array([0.299, 0.587, 0.114])  # how bright an RGB colour looks
@@ -45,7 +45,7 @@ class Pose(NamedTuple):
     aspect: float  # below 1: condensed
     angle: float  # radians
     shear: float
-    tilt: tuple[float, float]  # perspective: change of depth a pixel, sideways and downwards
+    tilt: tuple[float, float]  # perspective: change of depth per pixel, sideways and downwards
     shift: tuple[float, float]  # from the centre, cut off where the digit would leave the frame
     spacing: float  # between the centres of the digit and a neighbour: 16 and more has the frame cut it
 
@@ -196,12 +196,12 @@ def svhn_style(count: int, photos: Array, rng: np.random.Generator) -> Arrays:
     image += rng.normal(0, 1, image.shape) * rng.uniform(2, 9, (count, 1, 1, 1))
     images = _to_bytes(image)
     quality = rng.integers(35, 80, size=count)
-    images = np.stack([_compressed(picture, int(q)) for picture, q in zip(images, quality, strict=True)])
+    images = np.stack([through_jpeg(picture, int(q)) for picture, q in zip(images, quality, strict=True)])
     return {"images": images, "labels": labels, "font": font}
 
 
 def _texts(count: int, rng: np.random.Generator, alone: float) -> tuple[Array, list[tuple[str, str]]]:
-    """Labels, as many of each digit, and the neighbours: none on a side with probability `alone`."""
+    """Labels, each digit equally often, and the neighbours: none on a side with probability `alone`."""
     labels = rng.permutation(np.arange(count) % 10).astype(np.int64)
     others = np.where(rng.random((count, 2)) < alone, "", rng.integers(10, size=(count, 2)).astype(str))
     return labels, [(str(before), str(after)) for before, after in others]
@@ -254,12 +254,6 @@ def _blurred(image: Array, radius: Array) -> Array:
     filters = [ImageFilter.GaussianBlur(float(r)) for r in radius]
     pictures = zip(_to_bytes(image), filters, strict=True)
     return np.stack([np.asarray(Image.fromarray(one).filter(f)) for one, f in pictures]).astype(float)
-
-
-def _compressed(image: Array, quality: int) -> Array:
-    file = io.BytesIO()
-    Image.fromarray(image).save(file, "JPEG", quality=quality)
-    return np.asarray(Image.open(file))
 
 
 def _to_bytes(image: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Shifted copies of held-out source images: domains to choose settings by, without looking at a target.
+"""Shifted copies of held-out source images: domains for tuning settings without looking at a target.
 
 Each shift is generic, none is the recipe of a benchmark's target. Same images, same seed, same bytes.
 """

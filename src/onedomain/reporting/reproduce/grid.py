@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from onedomain.data import data_folder
+from onedomain.data.processes import cores
 from onedomain.data.progress import say
 from onedomain.errors import Interrupted, UserError
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.estimate import estimate
 from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
-from onedomain.reporting.sweep import Board, Ended, Grid, Job, cores, run_jobs
+from onedomain.reporting.sweep import Board, Ended, Grid, Job, run_jobs
 
 
 @dataclass(frozen=True)

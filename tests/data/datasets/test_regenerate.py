@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onedomain.data.corruptions import KINDS, SEVERITIES, corrupt, regenerate
-from onedomain.data.datasets import cifar_c, prepare
+from onedomain.data import corruptions, processes
+from onedomain.data.corruptions import KINDS, SEVERITIES, corrupt
+from onedomain.data.datasets import cifar_c, regenerate
+from onedomain.data.datasets.cifar_c import CIFAR10_C, CIFAR10_C_LITE
 from onedomain.errors import UserError
 
 QUICK = ("fog", "gaussian-noise", "contrast")
@@ -21,9 +23,10 @@ def data(tmp_path: Path, photographs: np.ndarray, monkeypatch: pytest.MonkeyPatc
     """A data folder with seven test images; three corruptions stand for all."""
     (tmp_path / "cifar10").mkdir()
     np.savez(tmp_path / "cifar10" / "cifar10.npz", x_test=photographs[:7], y_test=np.arange(7))
+    monkeypatch.setattr(processes, "cores", lambda: 1)  # starting processes takes seconds
     monkeypatch.setattr(regenerate, "BLOCK", 3)
     monkeypatch.setattr(regenerate, "SECONDS_BETWEEN_NOTES", 0.0)
-    monkeypatch.setattr(regenerate, "KINDS", QUICK)
+    monkeypatch.setattr(corruptions, "KINDS", QUICK)
     return tmp_path
 
 
@@ -107,20 +110,20 @@ def test_a_full_disk_is_told_in_one_line(data: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_prepare_makes_the_lite_set_and_names_what_is_missing(data: Path) -> None:
-    line = prepare.prepare("cifar10-c-lite", data)
+    line = CIFAR10_C_LITE.prepare(data, lambda _text, _fraction: None)
     assert line.startswith(f"cifar10-c-lite: regenerated, {data / cifar_c.REGENERATED_LITE} (")
     assert "left out: frost: frost1.png" in line
     assert "of 7 test images" in line
-    [row] = prepare.check_data(data, ["cifar10-c-lite"])
+    row = CIFAR10_C_LITE.check(data)
     assert row.state == "partial"
     assert row.problems[0] == f"missing: {', '.join(kind for kind in KINDS if kind not in QUICK)}"
-    domain = cifar_c.target("fog", 2, data, images=1000)
+    domain = CIFAR10_C_LITE.load("fog-2", data)
     assert (len(domain), domain.note) == (7, "regenerated, 7 of 1,000 images")
     with pytest.raises(UserError, match="domain 'fog'"):
-        cifar_c.target("fog", 2, data)  # the lite set is no replacement for the full one
+        CIFAR10_C.load("fog-2", data)  # the lite set is no replacement for the full one
 
 
 def test_frost_is_made_where_its_overlays_are(data: Path, overlays: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regenerate, "KINDS", ("frost",))
+    monkeypatch.setattr(corruptions, "KINDS", ("frost",))
     (data / "frost").symlink_to(overlays)
     assert np.load(make(data) / "frost.npy").shape == (35, 32, 32, 3)

@@ -1,4 +1,4 @@
-"""Work in parallel processes, which end when the one that started them does."""
+"""Work in parallel processes, which end when their parent does; and how Ctrl-C asks a process to stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from onedomain.errors import OnedomainError, UserError
 
@@ -18,14 +19,14 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def results(
     work: Callable[[Task], Result], tasks: Sequence[Task], processes: int | None
 ) -> Iterator[tuple[Task, Result]]:
-    """Each task with its result, in the order in which they are done; as many processes as cores by default."""
+    """Each task with its result, in the order in which they end; by default with one process per core."""
     if processes is not None and processes < 1:
         raise UserError("processes", f"got {processes}", "a whole number from 1")
     count = min(processes or cores(), len(tasks))
@@ -53,13 +54,13 @@ def results(
                     start()
                     yield task, future.result()
         except BrokenProcessPool:
-            raise OnedomainError("a process was killed, for want of memory perhaps; run it again to go on") from None
+            raise OnedomainError("a process was killed, perhaps for lack of memory; run it again to go on") from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _settle() -> None:
-    """Leave Ctrl-C to the process that started this one, use one core, and end when that process is gone."""
+    """Leave Ctrl-C to the parent process, use one core, and end when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import cv2
 
@@ -72,3 +73,27 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets, so that the running step ends before the state is saved.
+
+    A second Ctrl-C stops at once. Outside the main thread Python delivers no signals: the event is never set.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def request(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,155 @@
+"""Public images with one label each: from our prepared .npz file, else from the files their makers publish.
+
+`prepare` downloads the published files (checked against their published SHA-256) into a folder `raw`, or takes those
+that are there, and writes one .npz file with its own SHA-256 beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onedomain.data import formats
+from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Report, note_if_fewer
+from onedomain.data.datasets.fetch import check_sum, download, save_prepared
+from onedomain.data.formats import Arrays, Images
+from onedomain.data.image_files import resized
+from onedomain.errors import UserError
+
+if TYPE_CHECKING:
+    from onedomain.data.domain import Domain
+
+SIDE = 32
+RESAMPLING = "BILINEAR"  # of Pillow; the numbers depend on it, and OpenCV's differs in 4% of the pixels
+
+
+class Form(NamedTuple):
+    """One published form of one split: its files, and the reader that takes them."""
+
+    read: Callable[..., Arrays]
+    files: tuple[str, ...]
+    called: str = ""  # in messages, where the files are many
+
+
+@dataclass(frozen=True)
+class Files(Found):
+    """The files of one split, and the reader that takes them."""
+
+    read: Callable[..., Arrays]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled(Dataset[Files]):
+    """Small images with one label each, in splits of a known size. `home` is our prepared file."""
+
+    shape: tuple[int, ...]  # of one image, as published
+    counts: Mapping[str, int]  # images per split, as published
+    needed: tuple[str, ...]  # the splits that benchmarks read
+    classes: tuple[str, ...]
+    class_called: str = "{}"  # in messages
+    forms: Mapping[str, tuple[Form, ...]]  # per split; the first that is there is read
+    places: tuple[str, ...]  # folders in which published files are looked for, in this order
+    addresses: tuple[str, ...] = ()  # folders to download from: the first, then its mirrors
+    sha256: Mapping[str, str] = field(default_factory=dict)  # of each file to download, as published
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(self.counts)
+
+    def load(self, part: str, data_dir: Folder) -> Domain:
+        return self.some(part, data_dir)
+
+    def some(self, part: str, data_dir: Folder, start: int = 0, stop: int | None = None) -> Domain:
+        """The images of a split from `start` to `stop`, 32×32×3 bytes, in their published order."""
+        from onedomain.data.domain import Domain
+
+        images, labels = self.read(part, data_dir)
+        if len(labels) <= start:
+            raise UserError(f"{self.name} ({part})", f"has {len(labels):,} images", f"more than the first {start:,}")
+        published = self.counts[part]
+        wanted = (published if stop is None else min(stop, published)) - start
+        images, labels = images[start:stop], labels[start:stop]
+        note = note_if_fewer(len(labels), wanted)
+        return Domain(self.name, part, to_rgb32(images), labels, self.classes, note=note)
+
+    def read(self, part: str, data_dir: Folder) -> Arrays:
+        """Images and labels as published: neither resized nor coloured."""
+        found = self.require(part, data_dir)
+        images, labels = found.read(*found.paths)
+        if images.shape[1:] != self.shape:
+            size, published = ("×".join(map(str, shape)) for shape in (images.shape[1:], self.shape))
+            raise UserError(str(found.paths[0]), f"images of {size} found", f"{published}, as {self.name} is published")
+        return images, labels
+
+    def _find(self, part: str, data_dir: Path) -> Files | None:
+        prepared = data_dir / self.home
+        if prepared.exists() and part in formats.npz_counts(prepared):
+            return Files((prepared,), partial(formats.read_npz, split=part))
+        for form in self.forms[part]:
+            for place in self.places:
+                paths = tuple(data_dir / place / file for file in form.files)
+                if all(path.exists() for path in paths):
+                    return Files(paths, form.read)
+        return None
+
+    def _looked_for(self, part: str) -> str:
+        files = " or ".join(form.called or " + ".join(form.files) for form in self.forms[part])
+        return f"neither in {self.home} nor as {files} in {', '.join(f'{place}/' for place in self.places)}"
+
+    def _count(self, data_dir: Path, found: Mapping[str, Files], report: Report) -> None:
+        prepared = data_dir / self.home
+        if prepared.exists():
+            report.counts |= formats.npz_counts(prepared)
+
+    def _check(self, data_dir: Path, found: Mapping[str, Files], report: Report) -> None:
+        for path in dict.fromkeys(path for files in found.values() for path in files.paths):
+            check_sum(self.name, self.sha256, path)
+        for split in found:
+            labels = self.read(split, data_dir)[1]
+            report.counts[split] = len(labels)
+            empty = sorted(set(range(len(self.classes))) - set(labels.tolist()))
+            if empty:
+                names = ", ".join(self.classes[each] for each in empty)
+                report.add(f"{split}: no image of {self.class_called.format(names)}", "broken")
+        for split, published in self.counts.items():
+            report.compare(split, published, "partial" if split in self.needed else "whole")
+
+    def prepare(self, data_dir: Folder, tell: Progress) -> str:
+        target = Path(data_dir) / self.home
+        if target.exists():
+            return f"{self.name}: already prepared, {target}"
+        arrays: dict[str, Arrays] = {}
+        for split in self.parts:
+            files = self.find(split, data_dir) or self._fetch(split, target.parent / "raw", tell)
+            if files:
+                for path in files.paths:
+                    check_sum(self.name, self.sha256, path)
+                tell(f"reading {', '.join(path.name for path in files.paths)}", 0.0)
+                arrays[split] = self.read(split, data_dir)
+            elif split in self.needed:
+                self.require(split, data_dir)
+        tell(f"writing {target.name}", 0.0)
+        save_prepared(target, arrays)
+        counts = ", ".join(f"{len(labels):,} {split}" for split, (_, labels) in arrays.items())
+        return f"{self.name}: prepared, {target} ({counts})"
+
+    def _fetch(self, split: str, folder: Path, tell: Progress) -> Files | None:
+        """Download the files of one split, if they have public addresses."""
+        for form in self.forms[split]:
+            if all(file in self.sha256 for file in form.files):
+                for file in form.files:
+                    download(self.name, self.addresses, self.sha256[file], folder / file, tell)
+                return Files(tuple(folder / file for file in form.files), form.read)
+        return None
+
+
+def to_rgb32(images: Images) -> Images:
+    """Images of any size, grey or coloured, as 32×32×3: resized by Pillow, grey copied to three channels."""
+    if images.shape[1:3] != (SIDE, SIDE):
+        images = resized(images, SIDE, RESAMPLING)
+    return images if images.ndim == 4 else np.repeat(images[..., None], 3, axis=3)
