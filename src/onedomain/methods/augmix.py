@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from pydantic import Field
 
@@ -33,14 +31,16 @@ class AugMix(LossMethod):
     dense = False  # its operations move pixels
 
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
-        settings = self.settings
         low, high = self.source.value_range
         unit = (batch.images - low) / (high - low)
-        drawn = partial(augmix, unit, chains=settings.chains, depth=settings.depth, severity=settings.severity)
-        views = [drawn() * (high - low) + low for _ in range(2)]
+        views = [self._mixed(unit) * (high - low) + low for _ in range(2)]
         logits = self.network(torch.cat([batch.images, *views]))
         logits = logits.view(3, len(unit), *logits.shape[1:])
         task = task_loss(logits[0], batch.labels, self.source.void).mean()
         disagreement = divergence_from_mean(logits).mean() / 3
-        loss = task + settings.consistency * disagreement
+        loss = task + self.settings.consistency * disagreement
         return {"loss": loss, "task": task, "consistency": disagreement}
+
+    def _mixed(self, images: torch.Tensor) -> torch.Tensor:
+        settings = self.settings
+        return augmix(images, chains=settings.chains, depth=settings.depth, severity=settings.severity)
