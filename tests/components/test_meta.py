@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from onedomain.components.equations import task_loss
-from onedomain.components.meta import MetaGradient, Model, Parameters, batch_losses, inner_step, meta_gradient
+from onedomain.components.meta import MetaGradient, Model, Parameters, batch_losses, meta_gradient
 
 Batch = tuple[Tensor, Tensor]
 RATE = 0.3  # large, so that the second order shows
@@ -30,6 +30,17 @@ def batches(*sizes: int) -> list[Batch]:
         )
         for n in sizes
     ]
+
+
+def inner_step(
+    params: Parameters, loss: Tensor | Callable[[Parameters], Tensor], *, rate: float, second_order: bool = True
+) -> Parameters:
+    """Eq. 8 as written, θ̂ = θ − η∇L(θ): tensors that remember how they came from θ."""
+    value = loss(params) if callable(loss) else loss
+    moving = {name: parameter for name, parameter in params.items() if parameter.requires_grad}
+    gradients = torch.autograd.grad(value, list(moving.values()), create_graph=second_order, allow_unused=True)
+    moves = {name: g for name, g in zip(moving, gradients, strict=True) if g is not None}
+    return {name: start - rate * moves[name] if name in moves else start for name, start in params.items()}
 
 
 def gradient_of(net: nn.Module, source: Batch, domains: list[Batch], **settings: int | bool) -> Parameters:

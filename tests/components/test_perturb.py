@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from onedomain.components.equations import hard_labels, mixup, perturbed, smoothed_labels
-from onedomain.components.perturb import Labels, Noise, Perturbation, make_domains, smooth_normal
+from onedomain.components.perturb import Noise, Perturbation, smooth_normal
+from onedomain.components.perturbed_domains import Labels, make_domains
 from onedomain.errors import UserError
 from onedomain.networks import build_network
 from onedomain.networks.hooks import added, can_expand, probe, watched

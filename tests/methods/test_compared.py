@@ -129,7 +129,7 @@ def test_labels_of_pixels_are_refused_where_images_are_compared(name):
     dense = Domain(
         "d", "train", np.zeros((4, 8, 8, 1), np.uint8), np.zeros((4, 8, 8), int) + np.eye(8, dtype=int), "ab"
     )
-    with pytest.raises(od.UserError, match=f"method: {name} needs one label an image"):
+    with pytest.raises(od.UserError, match=f"method: {name} needs one label per image"):
         fit(name, dense, steps=1)
 
 

@@ -319,7 +319,7 @@ def test_v_is_started_afresh_trained_on_or_kept(tiny):
         for _ in range(3):
             for _ in method.prepare(100):
                 if method.wae is not None and (not seen or seen[-1][0] is not method.wae):
-                    seen.append((method.wae, method.wae.auto_encoder, method.wae.images.domain.name))
+                    seen.append((method.wae, method.wae.auto_encoder, method.wae.images.name))
         return seen
 
     afresh, on, kept = (trainings(way) for way in ("afresh", "on", "never"))

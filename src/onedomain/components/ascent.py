@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-ASCENT_COST = 0.9  # time of a step of one image's ascent by that of an image in a step of ERM; LeNet on one thread
+ASCENT_COST = 0.9  # time per image of an ascent step, relative to a step of ERM; LeNet on one thread
 
 
 def ascend(

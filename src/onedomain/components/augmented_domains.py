@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain.components.augmented_samples import PAIRS, save_sample
+from onedomain.components.compact import as_bytes
+from onedomain.data.arrays import SUFFIX, save_arrays
 from onedomain.data.domain import Batch, Chosen, Domain, IntArray
 from onedomain.data.files import make_folder, os_errors_are_user_errors
 from onedomain.data.memory import PIXELS_WITH_GRADIENTS, images_at_once
 from onedomain.errors import UserError
 
 BATCH = 100  # images that are replaced at once, fewer if they are large: each image changes by itself
+PAIRS = 40  # images that are kept beside their originals, for figures
+EMBEDDED = 200  # images whose embedding is kept
 
 
 class Pool:
@@ -28,9 +31,14 @@ class Pool:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
+    def owners(self, indices: IntArray) -> IntArray:
+        """The number of the domain that each index lies in."""
+        found: IntArray = np.searchsorted(self.starts, indices, side="right") - 1
+        return found
+
     def batch(self, indices: IntArray, device: torch.device | str = "cpu") -> Batch:
         """The images at `indices`, in that order, whichever domains they come from."""
-        owner = np.searchsorted(self.starts, indices, side="right") - 1
+        owner = self.owners(indices)
         parts = [
             (np.flatnonzero(owner == place), domain.batch(indices[owner == place] - self.starts[place], device))
             for place, domain in enumerate(self.domains)
@@ -44,7 +52,7 @@ class Pool:
 
     def labels(self, indices: IntArray) -> np.ndarray:
         """The labels at `indices`, without their images."""
-        owner = np.searchsorted(self.starts, indices, side="right") - 1
+        owner = self.owners(indices)
         labels = np.empty((len(indices), *self.domains[0].labels.shape[1:]), np.int64)
         for place in np.unique(owner):
             labels[owner == place] = self.domains[place].labels[indices[owner == place] - self.starts[place]]
@@ -119,12 +127,14 @@ class AugmentedDomain:
 
     def save_sample(self, folder: Path) -> None:
         """Keep some images beside what they were made from; which are chosen is random already."""
-        chosen = self.chosen[:PAIRS]
-        made = self.as_domain()
-        originals, images = self.pool.batch(chosen).images, made.batch(np.arange(len(chosen))).images
-        origins = np.searchsorted(self.pool.starts, chosen, side="right") - 1
-        value_range = self.pool.domains[0].value_range
-        save_sample(folder, self.name, originals, images, made.labels, origins, value_range)
+        chosen, made, source = self.chosen[:PAIRS], self.as_domain(), self.pool.domains[0]
+        sample: dict[str, np.ndarray] = {
+            "originals": as_bytes(self.pool.batch(chosen).images, source.value_range),
+            "images": as_bytes(made.batch(np.arange(len(chosen))).images, source.value_range),
+            "labels": np.zeros(0, np.int64) if made.dense else made.labels[:EMBEDDED],
+            "origins": self.pool.owners(chosen),
+        }
+        save_arrays(folder / f"{self.name}.sample{SUFFIX}", {"domain": self.name}, sample)
 
     def as_domain(self) -> Domain:
         source = self.pool.domains[0]

@@ -21,7 +21,7 @@ def as_vectors(embedding: torch.Tensor) -> FloatArray:
 
 
 def as_bytes(images: torch.Tensor, value_range: tuple[float, float], longest: int = LONGEST_SIDE) -> ByteArray:
-    """(N, channels, height, width) as bytes of (N, height, width, channels), what is out of range cut off.
+    """(N, channels, height, width) as bytes of (N, height, width, channels), clipped to the range.
 
     Images with a side above `longest` are averaged down to it.
     """

@@ -15,7 +15,7 @@ def divergence_from_mean(logits: Tensor) -> Tensor:
         logits: (V, N, C, …).
 
     Returns:
-        (N,); of dense outputs one value a pixel, (N, H, W).
+        (N,); of dense outputs one value per pixel, (N, H, W).
 
     >>> divergence_from_mean(torch.tensor([[[0.0, 0.0]], [[0.0, 0.0]]]))
     tensor([0.])

@@ -44,7 +44,7 @@ def task_loss(logits: Tensor, labels: Tensor, void: int | None = None) -> Tensor
 
 
 def mean_over_pixels(values: Tensor, labels: Tensor, void: int | None = None) -> Tensor:
-    """One value a sample: of dense values the mean over the pixels whose label counts, 0 for a sample without one.
+    """One value per sample: of dense values the mean over the pixels whose label counts, 0 for a sample without one.
 
     Args:
         values: (N,), or (N, H, W) when each pixel has a label.

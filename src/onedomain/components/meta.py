@@ -48,13 +48,10 @@ class MetaGradient(NamedTuple):
     source_loss: Tensor  # as source_loss returned it
     domain_losses: Tensor  # as domain_losses returned them, (K,)
 
-    def assign(self, network: nn.Module, prefix: str = "") -> None:
-        """Make this the `.grad` of the network's parameters, for an optimiser to step.
-
-        `prefix` stands before their names among the gradients, such as that of a module given as `also`.
-        """
+    def assign(self, network: nn.Module) -> None:
+        """Make this the `.grad` of the network's parameters, for an optimiser to step."""
         for name, parameter in network.named_parameters():
-            gradient = self.gradients.get(prefix + name)
+            gradient = self.gradients.get(name)
             parameter.grad = None if gradient is None else in_layout_of(parameter, gradient)
 
 
@@ -62,40 +59,6 @@ def in_layout_of(parameter: Tensor, gradient: Tensor) -> Tensor:
     """The gradient in the memory layout of its parameter: fused optimisers walk over both without looking."""
     same = gradient.stride() == parameter.stride()
     return gradient if same else torch.empty_like(parameter).copy_(gradient)
-
-
-def inner_step(
-    params: Mapping[str, Tensor],
-    loss: Tensor | Callable[[Parameters], Tensor],
-    *,
-    rate: float,
-    second_order: bool = True,
-) -> Parameters:
-    """Eq. 8: θ̂ = θ − η∇L(θ), as tensors that remember how they came from θ.
-
-    Args:
-        params: θ by name. One that requires no gradient, or that the loss does not use, keeps its value.
-        loss: a scalar computed from `params`, or a function of them that gives one.
-        rate: η.
-        second_order: keep the graph through ∇, so that a gradient of θ̂ sees the curvature of L. Otherwise ∇
-            counts as a constant.
-
-    Returns:
-        θ̂ by name.
-
-    >>> theta = {"w": torch.tensor(3.0, requires_grad=True)}
-    >>> inner_step(theta, lambda p: p["w"] ** 2, rate=0.1)["w"].item()
-    2.4000000953674316
-    """
-    params = dict(params)
-    value = loss(params) if callable(loss) else loss
-    moving = [name for name, parameter in params.items() if parameter.requires_grad]
-    starts = [params[name] for name in moving]
-    gradients = torch.autograd.grad(value, starts, create_graph=second_order, allow_unused=True)
-    for name, start, gradient in zip(moving, starts, gradients, strict=True):
-        if gradient is not None:
-            params[name] = start - rate * gradient
-    return params
 
 
 def meta_gradient(

@@ -1,4 +1,4 @@
-"""What a model says of images, and how sure it is of it: from one pass or several Monte-Carlo draws."""
+"""What a model predicts, and how sure it is: from one pass or several Monte-Carlo draws."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Predictive:
-    """What a model says of N samples, from Monte-Carlo draws that are taken up one by one: none of them is kept.
+    """What a model predicts of N samples, from Monte-Carlo draws that are added up one by one: none is kept.
 
     `draws` are probabilities, (N, C, …) each; `plain` those of the undisturbed network, the prediction if they are
     given. `statistics` are those of (μ, σ), if φ gives them, (N, F); `embedding` is z of the plain pass, (N, …), if the
@@ -36,7 +36,7 @@ class Predictive:
 
     @classmethod
     def joined(cls, parts: Sequence[Predictive]) -> Predictive:
-        """Of all samples, what was said of them in parts, by the same model and number of draws."""
+        """Parts of the samples as one, from the same model and number of draws."""
 
         def column(name: str) -> Tensor | None:
             values = [getattr(part, name) for part in parts]

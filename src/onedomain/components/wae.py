@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from onedomain.components.ascent import frozen
+from onedomain.components.descent import adam, descend
 from onedomain.components.equations import (
     discriminator_loss,
     gan_penalty,
@@ -20,8 +21,9 @@ from onedomain.components.equations import (
     reconstruction_error,
     wae_loss,
 )
+from onedomain.data.domain import Domain
 
-WAE_COST = 0.2  # time of an image in a step of the dense V by that in a step of ERM; 32 images of 3×32×32, one thread
+WAE_COST = 0.2  # time per image of a step of the dense V, relative to a step of ERM; 32 images of 3×32×32, one thread
 
 
 class AutoEncoder(nn.Module):
@@ -140,15 +142,6 @@ def discriminator(code: int, hidden: Sequence[int] = (128,)) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear((code, *hidden)[-1], 1))
 
 
-class ImageSource(Protocol):
-    """The images to learn: a `Domain` is one."""
-
-    def __len__(self) -> int: ...
-    def batch(self, indices: Any, /) -> tuple[Tensor, Tensor]:
-        """The images (n, C, H, W) at integer `indices`, and labels, which the auto-encoder does not use."""
-        ...
-
-
 @dataclass(frozen=True)
 class WAESettings:
     """How V is trained; the defaults are those of Digits."""
@@ -166,12 +159,21 @@ class WAETraining:
 
     What is random in a step (which images, which draws from the prior) follows from `seed` and the number of
     the step alone. So a training that loads another's `state_dict()` goes on as that one would have, bit by
-    bit. An epoch leaves out the images that do not fill a batch: other ones each time.
+    bit. An epoch leaves out the images that do not fill a batch: other ones each time. `to_unit` brings images to the
+    range from 0 to 1.
     """
 
-    def __init__(self, auto_encoder: AutoEncoder, images: ImageSource, settings: WAESettings, seed: int) -> None:
+    def __init__(
+        self,
+        auto_encoder: AutoEncoder,
+        images: Domain,
+        settings: WAESettings,
+        seed: int,
+        to_unit: Callable[[Tensor], Tensor] = lambda images: images,
+    ) -> None:
         self.auto_encoder = auto_encoder
         self.images = images
+        self.to_unit = to_unit
         self.settings = settings
         self.seed = seed
         self.steps_done = 0
@@ -180,9 +182,9 @@ class WAETraining:
             torch.manual_seed(seed)
             device = next(auto_encoder.parameters()).device
             self.discriminator = discriminator(auto_encoder.code, auto_encoder.judge).to(device)
-        self._optimizers = {
-            "auto_encoder": torch.optim.Adam(auto_encoder.parameters(), settings.rate, fused=True),
-            "discriminator": torch.optim.Adam(self.discriminator.parameters(), settings.rate, fused=True),
+        self._optimisers = {
+            "auto_encoder": adam(auto_encoder, settings.rate),
+            "discriminator": adam(self.discriminator, settings.rate),
         }
         self._order: tuple[int, np.ndarray[Any, np.dtype[np.int64]]] | None = None
 
@@ -200,7 +202,7 @@ class WAETraining:
         if self.settings.prior == "gan":
             on_prior, on_codes = self.discriminator(prior_samples), self.discriminator(codes.detach())
             judgement = discriminator_loss(on_prior, on_codes).mean()
-            self._descend("discriminator", judgement)
+            descend(self._optimisers["discriminator"], judgement)
             losses["discriminator"] = judgement.item()
             with frozen(self.discriminator):
                 divergence = gan_penalty(self.discriminator(codes))
@@ -209,7 +211,7 @@ class WAETraining:
         squared = self.settings.reconstruction == "squared"
         difference = reconstruction_error if squared else reconstruction_cross_entropy
         error = difference(x, self.auto_encoder.decoder(codes))
-        self._descend("auto_encoder", wae_loss(error, divergence, self.settings.weight).mean())
+        descend(self._optimisers["auto_encoder"], wae_loss(error, divergence, self.settings.weight).mean())
         self.steps_done += 1
         return {"reconstruction": error.mean().item(), "divergence": divergence.mean().item(), **losses}
 
@@ -222,7 +224,7 @@ class WAETraining:
             "steps_done": self.steps_done,
             "auto_encoder": dict(self.auto_encoder.state_dict()),
             "discriminator": dict(self.discriminator.state_dict()),
-            **{f"adam.{name}": _moments(adam) for name, adam in self._optimizers.items()},
+            **{f"adam.{name}": _moments(each) for name, each in self._optimisers.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -230,15 +232,9 @@ class WAETraining:
         self.steps_done = int(state["steps_done"])
         self.auto_encoder.load_state_dict(state["auto_encoder"])
         self.discriminator.load_state_dict(state["discriminator"])
-        for name, adam in self._optimizers.items():
+        for name, optimiser in self._optimisers.items():
             moments = {int(index): values for index, values in state[f"adam.{name}"].items()}
-            adam.load_state_dict({"state": moments, "param_groups": adam.state_dict()["param_groups"]})
-
-    def _descend(self, name: str, loss: Tensor) -> None:
-        optimizer = self._optimizers[name]
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+            optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
 
     def _next_images(self) -> Tensor:
         epoch, position = divmod(self.steps_done, self.steps_per_epoch)
@@ -246,7 +242,7 @@ class WAETraining:
             self._order = (epoch, np.random.default_rng((self.seed, epoch)).permutation(len(self.images)))
         start = position * self.settings.batch_size
         images, _ = self.images.batch(self._order[1][start : start + self.settings.batch_size])
-        return images
+        return self.to_unit(images.to(next(self.auto_encoder.parameters()).device))
 
     def _prior_samples(self, count: int) -> Tensor:
         # The third number keeps these draws apart from the orders of the epochs.
@@ -255,31 +251,6 @@ class WAETraining:
         return torch.randn(count, self.auto_encoder.code, generator=generator)
 
 
-def _moments(adam: torch.optim.Adam) -> dict[str, dict[str, Tensor]]:
+def _moments(optimiser: torch.optim.Adam) -> dict[str, dict[str, Tensor]]:
     """What Adam remembers of each parameter, by the parameter's number as a string, as JSON would have it."""
-    return {str(index): dict(values) for index, values in adam.state_dict()["state"].items()}
-
-
-def fit_wae(
-    auto_encoder: AutoEncoder,
-    images: ImageSource,
-    settings: WAESettings | None = None,
-    *,
-    seed: int,
-    progress: Callable[[WAETraining, dict[str, float]], None] | None = None,
-) -> AutoEncoder:
-    """Eq. 6: train V on `images`, and return it in eval mode.
-
-    Args:
-        auto_encoder: V, trained in place.
-        images: at least two images (C, H, W) in [0, 1].
-        settings: how; by default the paper's settings for Digits.
-        seed: of the batches, the draws from the prior and the discriminator's first weights.
-        progress: called after each step with the training and that step's losses.
-    """
-    training = WAETraining(auto_encoder, images, settings or WAESettings(), seed)
-    while training.steps_done < training.steps_total:
-        losses = training.step()
-        if progress is not None:
-            progress(training, losses)
-    return auto_encoder.eval()
+    return {str(index): dict(values) for index, values in optimiser.state_dict()["state"].items()}

@@ -1,4 +1,4 @@
-"""What is counted over the answers of a whole domain, in memory that does not grow with it."""
+"""Counts over the answers of a whole domain, in memory that does not grow with it."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ class Confusion:
 
 
 class Overlaps:
-    """Of each image and class, the pixels that were found, that are of it, and that were called it.
+    """Per image and class, the pixels that were found, that are of the class, and that were called it.
 
     The mIoU of any choice of images follows from their sums, and so how far it rests on the images that there are.
-    Three numbers a class and image: a thousand images of 20 classes take half a megabyte.
+    Three numbers per class and image: a thousand images of 20 classes take half a megabyte.
     """
 
     def __init__(self, classes: int) -> None:
@@ -106,9 +106,9 @@ class Overlaps:
             self.counts.append(torch.stack(each).cpu())
 
     def interval(self) -> tuple[float, float]:
-        """Where 95% of the mIoU lie if as many images are drawn from these, with repetition, by a fixed seed.
+        """The 95% interval of the mIoU by a bootstrap over images, with a fixed seed.
 
-        Frames of one video look alike: for those it is rather too narrow.
+        Frames of one video look alike: for those it is too narrow.
         """
         counts = torch.stack(self.counts).double()
         count = len(counts)

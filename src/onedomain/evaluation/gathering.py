@@ -12,7 +12,7 @@ from onedomain.evaluation.outcome import MASKS, Outcome
 
 SAMPLE = 200  # images of a domain whose embedding and probabilities are kept
 SAMPLE_IMAGES = 40  # of these, how many are kept themselves
-SAMPLE_MASKS = 6  # of these, how many are kept with a class for each pixel, where pixels have labels
+SAMPLE_MASKS = 6  # of these, how many are kept with a class for each pixel, for segmentation
 LONGEST_MASK = 512  # of their sides: larger ones are thinned out
 
 
@@ -29,7 +29,7 @@ class Gathering:
         self.places: list[IntArray] = []  # in the sample, of what is in `sampled`
 
     def add(self, batch: Batch, said: Predictive, domain_score: torch.Tensor | None) -> None:
-        """Take the next images and what was said of them."""
+        """Take the next images and their predictions."""
         confidence, predicted = said.probabilities.max(1)
         values = {"confidence": confidence, "uncertainty": said.entropy}
         if self.domain.dense:
@@ -74,7 +74,7 @@ class Gathering:
             self.sampled.setdefault(name, []).append(values)
 
     def _masks(self, batch: Batch, said: Predictive, chosen: torch.Tensor) -> dict[str, np.ndarray]:
-        """Pictures of what was said of each pixel; of large images every n-th one, since classes have no mean."""
+        """Pictures of the prediction per pixel; of large images every n-th pixel, since classes have no mean."""
         thin = -(-max(batch.images.shape[2:]) // LONGEST_MASK)
         images = batch.images[chosen][:, :, ::thin, ::thin]
         return {

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from onedomain.components.augmentations.flips_and_crops import flipped_and_cropped
+from onedomain.components.descent import descend, new_optimiser
 from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch, Domain
 from onedomain.methods import registry
@@ -36,11 +37,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Setup:
-    """All that a method is given to work with, at once.
+    """All that a method works with.
 
-    `images` are a few of the shape that all have, to see what a layer makes of them. Without a `source` the method is a
-    trained one, which is to answer and nothing else. `folder` is the run folder, for what is too large for memory.
-    `shots` are the images that were drawn from a target, for an adaptation.
+    `images` are a few images of the right shape, to try layers on. Without a `source` the method is trained already and
+    only answers. `folder` is the run folder, for what is too large for memory. `shots` are the images that an
+    adaptation drew from its target.
     """
 
     network: NamedNetwork
@@ -57,16 +58,18 @@ class Method(ABC):
 
     `set_up` is called once; the loop then calls `step` with one batch of the source after the other and the number of
     the step. `step` may draw random numbers freely: the loop seeds them anew at every step, so that a resumed run
-    draws the same ones. Whatever else changes from step to step belongs into `state_dict`.
+    draws the same ones. `state` names the attributes that hold whatever else changes from step to step: networks,
+    optimisers, lists of them, numbers.
     """
 
     Settings: ClassVar[type[Settings]] = Settings
     summary: ClassVar[str]  # one line for `onedomain methods`
     citation: ClassVar[str]
-    cost: ClassVar[float | None] = None  # time of a step by ERM's, LeNet on one thread: `python -m bench methods`
+    cost: ClassVar[float | None] = None  # time of a step relative to ERM's (`python -m bench methods`)
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
     balanced: ClassVar[bool] = False  # whether every batch should hold classes in equal numbers, at least in pairs
-    dense: ClassVar[bool] = True  # whether it can learn labels of pixels
+    dense: ClassVar[bool] = True  # whether it can learn segmentation
+    state: ClassVar[tuple[str, ...]]  # attributes that a checkpoint keeps, in the order in which they are restored
     auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ
 
     network: NamedNetwork
@@ -101,7 +104,7 @@ class Method(ABC):
                 layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
 
     def optimiser_for(self, *modules: nn.Module) -> torch.optim.Optimizer:
-        """What trains these modules, as the settings say; the loop sets its rate at every step."""
+        """A new optimiser of these modules, as the settings say; the loop sets its rate at every step."""
         self.scheduled.append(new_optimiser(nn.ModuleList(modules), self.settings))
         return self.scheduled[-1]
 
@@ -119,8 +122,9 @@ class Method(ABC):
     @property
     def training_parameters(self) -> int:
         """How many parameters are trained, those beside the network included."""
-        beside = 0 if self.auxiliary is None else sum(parameter.numel() for parameter in self.auxiliary.parameters())
-        return self.network.parameter_count + beside
+        parts = [part for name in self.state for part in _as_list(getattr(self, name, None))]
+        modules = [part.module if isinstance(part, NamedNetwork) else part for part in parts]
+        return sum(each.numel() for part in modules if isinstance(part, nn.Module) for each in part.parameters())
 
     @property
     def answering(self) -> tuple[NamedNetwork, ...]:
@@ -129,20 +133,20 @@ class Method(ABC):
 
     @torch.no_grad()
     def predictive(self, images: torch.Tensor, draws: int | None = None) -> Predictive:
-        """What a trained network says of images, by as many Monte-Carlo draws as the settings say, or as given."""
+        """What a trained network predicts of images; `draws` overrides the settings' number of Monte-Carlo draws."""
         self.network.module.eval()
         logits, z = self.network.look(images)
         return Predictive(logits.double().softmax(1)[None], embedding=z)
 
     def preparation_cost(self, images: int) -> float:
-        """Time of all that `prepare` does in a run on so many source images, in steps of ERM; about, like `cost`."""
+        """Estimated time of all that `prepare` does in a run on `images` source images, in steps of ERM."""
         return 0.0
 
     def prepare(self, step: int) -> Iterator[Part]:
         """Long work that is due before this step, part by part; none for most methods.
 
-        The loop shows each part and saves checkpoints between them: called again after a kill, it goes on from
-        the state that was saved.
+        The loop shows each part and saves checkpoints between them. After a kill it is called again, with the state
+        that was saved.
         """
         yield from ()
 
@@ -152,31 +156,28 @@ class Method(ABC):
 
     @property
     def snapshot_steps(self) -> tuple[int, ...]:
-        """After how many steps the loop is to ask for a `snapshot`; never for most methods."""
+        """The numbers of steps after which the loop takes a `snapshot`; none for most methods."""
         return ()
 
     def snapshot(self, batch: Batch) -> dict[str, np.ndarray]:
-        """What is worth seeing, over training, of a fixed sample of the source: small arrays by name."""
+        """What figures show over training of a fixed sample of the source: small arrays by name."""
         return {}
 
-    @abstractmethod
     def state_dict(self) -> dict[str, Any]:
         """Everything that `load_state_dict` needs to go on exactly: tensors and JSON values, nested freely."""
+        return {name: _saved(getattr(self, name)) for name in self.state}
 
-    @abstractmethod
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to a saved state; called after `set_up`."""
+        for name in self.state:
+            setattr(self, name, _restored(getattr(self, name), state[name]))
 
 
 class AdamMethod(Method):
     """A method whose state is the network, its optimiser, and `head` if training needs one that prediction does not."""
 
+    state: ClassVar[tuple[str, ...]] = ("network", "head", "optimiser")
     head: nn.Module | None
-
-    @property
-    def training_parameters(self) -> int:
-        beside = 0 if self.head is None else sum(parameter.numel() for parameter in self.head.parameters())
-        return super().training_parameters + beside
 
     def set_up(self, setup: Setup) -> None:
         super().set_up(setup)
@@ -187,19 +188,6 @@ class AdamMethod(Method):
         """What is trained along with the network and not needed afterwards; nothing for most methods."""
         return None
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "network": self.network.module.state_dict(),
-            "head": None if self.head is None else self.head.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.network.module.load_state_dict(state["network"])
-        if self.head is not None:
-            self.head.load_state_dict(state["head"])
-        self.optimiser.load_state_dict(state["optimiser"])
-
 
 class LossMethod(AdamMethod):
     """A method that is a loss."""
@@ -209,21 +197,23 @@ class LossMethod(AdamMethod):
         """What is minimised, as `loss`, and what else is worth logging: scalars."""
 
     def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
-        losses = self.losses(batch)
-        self.optimiser.zero_grad()
-        losses["loss"].backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return {name: value.detach() for name, value in losses.items()}
+        return descend(self.optimiser, **self.losses(batch))
 
 
-def new_optimiser(module: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Adam or SGD, as the settings say."""
-    rate, decay = settings.learning_rate, settings.weight_decay
-    if settings.optimiser == "sgd":
-        return torch.optim.SGD(module.parameters(), rate, momentum=0.9, weight_decay=decay, nesterov=True)
-    return adam(module, rate, decay)
+def _as_list(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else [part]
 
 
-def adam(module: nn.Module, learning_rate: float, weight_decay: float = 0.0) -> torch.optim.Adam:
-    """Adam in its fused form: on a CPU the plain one takes longer than the LeNet's forward pass."""
-    return torch.optim.Adam(module.parameters(), learning_rate, weight_decay=weight_decay, fused=True)
+def _saved(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_saved(each) for each in part]
+    return part.state_dict() if hasattr(part, "state_dict") else part
+
+
+def _restored(part: Any, saved: Any) -> Any:
+    if isinstance(part, list):
+        return [_restored(*pair) for pair in zip(part, saved, strict=True)]
+    if not hasattr(part, "load_state_dict"):
+        return saved
+    part.load_state_dict(saved)
+    return part

@@ -36,5 +36,9 @@ class CCSA(LossMethod):
     def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
         logits, z = self.network.embed(batch.images)
         task = task_loss(logits, batch.labels).mean()
-        pairs = contrastive_loss(z.flatten(1), batch.labels, self.settings.margin)
+        pairs = self.over_pairs(z.flatten(1), batch.labels)
         return {"loss": (1 - self.settings.weight) * task + self.settings.weight * pairs, "task": task, "pairs": pairs}
+
+    def over_pairs(self, z: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """L_pairs of embeddings (N, D) and their classes."""
+        return contrastive_loss(z, labels, self.settings.margin)

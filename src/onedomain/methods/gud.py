@@ -13,6 +13,7 @@ from torch import nn
 
 from onedomain.components.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.components.augmented_domains import Augmentation
+from onedomain.components.descent import descend
 from onedomain.components.equations import ada_objective, semantic_distance, task_loss
 from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch
@@ -63,6 +64,7 @@ class GUD(Method):
     needs_embedding = True
     citation = "Volpi et al., Generalizing to Unseen Domains via Adversarial Data Augmentation, NeurIPS 2018"
     cost = 1.0
+    state = ("networks", "optimisers", "augmentations")
 
     def set_up(self, setup: Setup) -> None:
         super().set_up(setup)
@@ -98,10 +100,7 @@ class GUD(Method):
                 batch = self.varied(pool.batch(torch.randint(len(pool), (len(batch.labels),)).numpy(), self.device))
             network.module.train()
             loss = task_loss(network(batch.images), batch.labels, self.source.void).mean()
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            losses.append(loss.detach())
+            losses.append(descend(optimiser, loss)["loss"])
         return {"loss": torch.stack(losses).mean()}
 
     @property
@@ -122,21 +121,8 @@ class GUD(Method):
         return Predictive(every.gather(0, sure.expand(1, *every.shape[1:])), embedding=embeddings[0])
 
     def objective(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """What an image climbs, its distance in the embedding space aside; one value a sample."""
+        """What an image climbs, its distance in the embedding space aside; one value per sample."""
         return task_loss(logits, labels, self.source.void)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "networks": [network.module.state_dict() for network in self.networks],
-            "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
-            "augmentations": [augmentation.state_dict() for augmentation in self.augmentations],
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        for place, network in enumerate(self.networks):
-            network.module.load_state_dict(state["networks"][place])
-            self.optimisers[place].load_state_dict(state["optimisers"][place])
-            self.augmentations[place].load_state_dict(state["augmentations"][place])
 
     def _climb(self, place: int, batch: Batch) -> torch.Tensor:
         network, gamma = self.networks[place], self.settings.gammas[place]

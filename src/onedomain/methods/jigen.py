@@ -58,5 +58,5 @@ class JiGen(LossMethod):
 
 
 def _pooled(z: torch.Tensor) -> torch.Tensor:
-    """z as a vector a sample: maps are averaged."""
+    """z as one vector per sample: maps are averaged."""
     return z if z.dim() == 2 else z.flatten(2).mean(2)

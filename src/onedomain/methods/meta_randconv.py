@@ -33,7 +33,7 @@ class MetaRandConvSettings(Settings):
 
 
 class MetaRandConv(AdamMethod):
-    """Ours: the scheme of SDG (Eq. 8 and 9), its domains made anew in every step instead of three times a run.
+    """Ours: the scheme of SDG (Eq. 8 and 9), its domains made anew in every step instead of three times per run.
 
     The network learns from the source such that one gradient step ahead it also answers images of random texture.
     """

@@ -13,7 +13,7 @@ from onedomain.settings import Settings
 
 
 class ProRandConvSettings(Settings):
-    repeats: int = Field(10, ge=1, description="L, repeats of a block: 1 to so many, drawn each step (paper: 10)")
+    repeats: int = Field(10, ge=1, description="L, most repeats of a block; each step draws from 1 on (paper: 10)")
     offset: float = Field(0.2, ge=0, description="largest deviation of displaced points, pixels (paper, Digits: 0.2)")
     contrast: float = Field(0.5, ge=0, description="deviation of gain and bias (paper: 0.5)")
 

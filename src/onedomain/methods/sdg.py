@@ -12,6 +12,7 @@ from pydantic import Field
 
 from onedomain.components.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.components.augmented_domains import Augmentation
+from onedomain.components.descent import descend
 from onedomain.components.equations import ada_objective, relaxation, semantic_distance, task_loss
 from onedomain.components.meta import Model, batch_losses, meta_gradient
 from onedomain.components.transport import wasserstein
@@ -24,7 +25,7 @@ from onedomain.components.wae import (
     WAESettings,
     WAETraining,
 )
-from onedomain.data.domain import Batch, Domain, IntArray
+from onedomain.data.domain import Batch, Domain
 from onedomain.data.memory import images_at_once
 from onedomain.methods.base import Method, Part, Setup
 from onedomain.settings import Settings
@@ -61,7 +62,7 @@ class SDGSettings(Settings):
     domain_losses: Literal["sum", "mean"] = Field(
         "sum", description="losses of the domains added up, as in Eq. 9, or averaged (released code: one pooled batch)"
     )
-    augmented_batch: int = Field(33, ge=1, description="images a step, of all augmented domains together")
+    augmented_batch: int = Field(33, ge=1, description="images per step, of all augmented domains together")
     auto_encoder: Literal["dense", "conv", "segmentation"] = Field(
         "dense", description="V: the paper's for Digits, for CIFAR-10, or for SYNTHIA"
     )
@@ -92,14 +93,15 @@ class SDG(Method):
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Zhao, Peng, CVPR 2020"
     cost = 4.2
+    state = ("network", "optimiser", "augmentation", "wae_before", "wae")
 
     @property
     def training_parameters(self) -> int:
         if self.settings.beta == 0:
-            return self.network.parameter_count
+            return super().training_parameters
         with torch.device("meta"):
             v = self._new_auto_encoder()
-        return self.network.parameter_count + sum(parameter.numel() for parameter in v.parameters())
+        return super().training_parameters + sum(parameter.numel() for parameter in v.parameters())
 
     def preparation_cost(self, images: int) -> float:
         settings, size = self.settings, min(images, self.settings.domain_size)
@@ -152,33 +154,19 @@ class SDG(Method):
                 second_order=self.settings.second_order,
             )
             meta.assign(module)
+            self.optimiser.step()
             losses = torch.cat([meta.source_loss, meta.domain_losses])
         else:
             losses = losses_of(Model(module, {}, {}), [batch])
             if drawn:
                 spare = {name: buffer.clone() for name, buffer in module.named_buffers()}  # as in a meta step
                 losses = torch.cat([losses, weight * losses_of(Model(module, {}, spare), drawn)])
-            self.optimiser.zero_grad()
-            losses.sum().backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        losses = losses.detach()
+            losses = descend(self.optimiser, losses.sum(), every=losses)["every"]
         logged = {"loss": losses.sum(), "source": losses[0]}
         return {**logged, "augmented": losses[1:].mean() / weight} if drawn else logged
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "network": self.network.module.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "augmentation": self.augmentation.state_dict(),
-            "wae": None if self.wae is None else self.wae.state_dict(),
-            "wae_before": self.wae_before,
-        }
-
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.network.module.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.augmentation.load_state_dict(state["augmentation"])
-        self.wae, self.wae_before = None, state["wae_before"]
+        super().load_state_dict({**state, "wae": None})  # V learns the domains: they must be there before it
         if state["wae"] is not None:
             self.wae = self._new_wae(self.wae_before)
             self.wae.load_state_dict(state["wae"])
@@ -214,7 +202,7 @@ class SDG(Method):
         """This step's images of every augmented domain, in equal numbers."""
         domains = self.augmentation.domains
         count = max(1, self.settings.augmented_batch // max(1, len(domains)))
-        drawn = (domain.batch(_random_indices(len(domain), count), self.device) for domain in domains)
+        drawn = (domain.batch(torch.randint(len(domain), (count,)).numpy(), self.device) for domain in domains)
         return [self.varied(batch) for batch in drawn]
 
     def _new_wae(self, number: int) -> WAETraining:
@@ -230,7 +218,7 @@ class SDG(Method):
         learned = [self.source, *self.augmentation.domains][number - 1]
         before = self.wae.auto_encoder if self.wae is not None and self.settings.retrain == "on" else None
         auto_encoder = before or self._new_auto_encoder().to(self.device)
-        return WAETraining(auto_encoder, _UnitImages(self, learned), settings, seed=self.seed)
+        return WAETraining(auto_encoder, learned, settings, self.seed, self._to_unit)
 
     def _new_auto_encoder(self) -> AutoEncoder:
         return AUTO_ENCODERS[self.settings.auto_encoder](self.image_shape)
@@ -253,21 +241,3 @@ class SDG(Method):
         at_once = images_at_once(height, width, size)
         embedded = [torch.cat([self.network.embed(part)[1] for part in torch.split(each, at_once)]) for each in images]
         return {"w_c": wasserstein(*embedded), "w_d": wasserstein(*images)}
-
-
-class _UnitImages:
-    """The images of a domain as V learns them: on the device, from 0 to 1."""
-
-    def __init__(self, method: SDG, domain: Domain) -> None:
-        self.method, self.domain = method, domain
-
-    def __len__(self) -> int:
-        return len(self.domain)
-
-    def batch(self, indices: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
-        batch = self.domain.batch(indices, self.method.device)
-        return self.method._to_unit(batch.images), batch.labels
-
-
-def _random_indices(count: int, size: int) -> IntArray:
-    return torch.randint(count, (size,)).numpy()

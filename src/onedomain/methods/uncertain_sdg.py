@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,19 +13,11 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from onedomain.components.compact import as_bytes, as_vectors
+from onedomain.components.descent import descend
 from onedomain.components.equations import task_loss
 from onedomain.components.meta import MetaGradient, Model, batch_losses, gradients, in_layout_of, meta_gradient
-from onedomain.components.perturb import (
-    Labels,
-    Made,
-    Noise,
-    Perturbation,
-    by_fan_in,
-    domain_losses,
-    effect_of,
-    make_domains,
-    mixed_labels,
-)
+from onedomain.components.perturb import Noise, Perturbation, by_fan_in, effect_of
+from onedomain.components.perturbed_domains import Labels, Made, domain_losses, make_domains, mixed_labels
 from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch
 from onedomain.data.memory import images_at_once
@@ -48,12 +40,12 @@ class UncertainSDGSettings(Settings):
     schedule: Literal["constant", "cosine"] = Field(
         "cosine", description="of the rate over the run: as it is (released code), or falling to 0 along half a cosine"
     )
-    domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain a step (released code: 10)")
+    domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain per step (released code: 10)")
     alpha: float = Field(0.1, ge=0, description="α, weight of L_const while φ climbs (released code: 1)")
     ceiling: float = Field(
         0.4,
         ge=0,
-        description="φ brings a sample's loss to so many times that of chance, and no higher; 0: no ceiling (paper)",
+        description="highest loss that φ brings a sample to, as a multiple of chance; 0: no ceiling (paper)",
     )
     perturbed_weight: float = Field(
         1.0,
@@ -108,6 +100,7 @@ class UncertainSDG(Method):
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Peng, CVPR 2021"
     cost = 8.1
+    state = ("network", "phi", "optimiser", "phi_optimiser", "climber")
 
     def set_up(self, setup: Setup) -> None:
         super().set_up(setup)
@@ -131,10 +124,7 @@ class UncertainSDG(Method):
         module = self.network.module
         if step < self.settings.warm_up:
             loss = self._source_loss(Model(module, {}, {}), batch).sum()
-            self.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimiser.step()
-            return {"loss": loss.detach(), "source": loss.detach()}
+            return descend(self.optimiser, loss, source=loss)
 
         if self._bursts(step):
             self._climb_alone(batch)
@@ -191,8 +181,8 @@ class UncertainSDG(Method):
 
     @torch.no_grad()
     def snapshot(self, batch: Batch) -> dict[str, np.ndarray]:
-        """What Eq. 10 does to images, and y⁺ by Eq. 11: (draws·N, classes), of labels of pixels the mean of all that
-        count.
+        """What Eq. 10 does to images, and y⁺ by Eq. 11: (draws·N, classes); for segmentation the mean over the
+        pixels that count.
         """
         self.network.module.eval()
         with watched(self.noisy) as seen:
@@ -212,22 +202,6 @@ class UncertainSDG(Method):
                 mixed = mixed / mixed.sum(1, keepdim=True).clamp(min=1)
             taken["mixed_labels"] = mixed.float().cpu().numpy()
         return taken
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "network": self.network.module.state_dict(),
-            "phi": self.phi.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "phi_optimiser": self.phi_optimiser.state_dict(),
-            "climber": self.climber.state_dict(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.network.module.load_state_dict(state["network"])
-        self.phi.load_state_dict(state["phi"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.phi_optimiser.load_state_dict(state["phi_optimiser"])
-        self.climber.load_state_dict(state["climber"])
 
     def _bursts(self, step: int) -> bool:
         ended = self.settings.warm_up + self.settings.burst_steps

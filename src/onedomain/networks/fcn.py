@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from onedomain.errors import UserError
-from onedomain.networks.registry import network
+from onedomain.networks.registry import network, refuse_smaller
 from onedomain.networks.resnet import ResNet
 
 # Of ImageNet's colours: what public weights were trained with.
@@ -73,7 +72,7 @@ class FCN32s(nn.Module):
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int]) -> None:
         super().__init__()
-        _check_size("fcn-32s", image_shape)
+        refuse_smaller(_SMALLEST_SIDE, "fcn-32s", image_shape)
         self.standardise = Standardise(image_shape[2])
         self.backbone = ResNet(image_shape[2])
         self.score = _score(2048, classes)
@@ -90,7 +89,7 @@ class FCNSmall(nn.Module):
     """FCN for a CPU: scores at 1/8 of the sides from nine convolutions.
 
     `features` is F, whose output is z. Its last blocks look at points 2 and 4 places apart, so that a place sees about
-    200 pixels a side. For 11 classes and colour images it has 556,395 parameters.
+    200 pixels per side. For 11 classes and colour images it has 556,395 parameters.
     """
 
     embedding = "features"
@@ -99,7 +98,7 @@ class FCNSmall(nn.Module):
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int]) -> None:
         super().__init__()
-        _check_size("fcn-small", image_shape)
+        refuse_smaller(_SMALLEST_SIDE, "fcn-small", image_shape)
         channels, width = image_shape[2], self.width
         self.standardise = Standardise(channels)
         self.features = nn.Sequential()
@@ -142,10 +141,3 @@ def _score(channels: int, classes: int) -> nn.Conv2d:
     assert score.bias is not None
     nn.init.zeros_(score.bias)
     return score
-
-
-def _check_size(name: str, image_shape: tuple[int, int, int]) -> None:
-    height, width, _ = image_shape
-    if min(height, width) < _SMALLEST_SIDE:
-        allowed = f"{_SMALLEST_SIDE}×{_SMALLEST_SIDE} or larger"
-        raise UserError("network", f"{name} cannot take {height}×{width} images", allowed)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.utils.hooks import RemovableHandle
 
 from onedomain.errors import UserError
-from onedomain.networks.named import IMAGE, NamedNetwork
+from onedomain.networks.named import IMAGE, NamedNetwork, in_mode
 
 
 @dataclass
@@ -48,19 +49,13 @@ def watched(network: NamedNetwork) -> Iterator[Seen]:
     def keep_embedding(_layer: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
         seen.embedding = output
 
-    hooks = [
-        network.module.register_forward_pre_hook(keep_images)
-        if name == IMAGE
-        else network.module.get_submodule(name).register_forward_hook(keep_layer)
-        for name in network.perturb
-    ]
-    if network.embedding is not None:
-        hooks.append(network.module.get_submodule(network.embedding).register_forward_hook(keep_embedding))
-    try:
+    with ExitStack() as hooks:
+        for name in network.perturb:
+            hooks.enter_context(_hook(network, name, keep_images, keep_layer))
+        if network.embedding is not None:
+            embedding = network.module.get_submodule(network.embedding)
+            hooks.enter_context(embedding.register_forward_hook(keep_embedding))
         yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @contextmanager
@@ -76,25 +71,27 @@ def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> It
         offsets: Softplus(e) of every layer, (K, N, …); of the image itself, if it is named.
         share: 1 − λ, (kinds, K, N): 1 for samples that are perturbed in full.
     """
-    hooks = []
-    for name, offset in zip(network.perturb, offsets, strict=True):
+    with ExitStack() as hooks:
+        for name, offset in zip(network.perturb, offsets, strict=True):
 
-        def perturb(_layer: nn.Module, _inputs: tuple[Tensor, ...], h: Tensor, offset: Tensor = offset) -> Tensor:
-            perturbed: Tensor = _Shared.apply(h, offset, share)  # type: ignore[no-untyped-call]
-            return perturbed
+            def perturb(_layer: nn.Module, _inputs: Any, h: Tensor, offset: Tensor = offset) -> Tensor:
+                perturbed: Tensor = _Shared.apply(h, offset, share)  # type: ignore[no-untyped-call]
+                return perturbed
 
-        def perturb_images(layer: nn.Module, inputs: tuple[Tensor, ...], perturb: Any = perturb) -> tuple[Tensor, ...]:
-            return perturb(layer, inputs, inputs[0]), *inputs[1:]
+            def perturb_images(layer: nn.Module, inputs: Any, perturb: Any = perturb) -> tuple[Tensor, ...]:
+                return perturb(layer, inputs, inputs[0]), *inputs[1:]
 
-        if name == IMAGE:
-            hooks.append(network.module.register_forward_pre_hook(perturb_images))
-        else:
-            hooks.append(network.module.get_submodule(name).register_forward_hook(perturb))
-    try:
+            hooks.enter_context(_hook(network, name, perturb_images, perturb))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+
+
+def _hook(
+    network: NamedNetwork, name: str, of_images: Callable[..., Any], of_layer: Callable[..., Any]
+) -> RemovableHandle:
+    """Have one of these called at a place of this name: before the network, or after the layer."""
+    if name == IMAGE:
+        return network.module.register_forward_pre_hook(of_images)
+    return network.module.get_submodule(name).register_forward_hook(of_layer)
 
 
 class _Shared(torch.autograd.Function):
@@ -159,19 +156,13 @@ def probe(network: NamedNetwork, images: Tensor) -> Seen:
         there = ", ".join(name for name, _ in network.module.named_modules() if name)
         raise UserError("perturb", "no layer is named", f"one or more of {there}")
     calls: list[str] = []
-    hooks = []
-    for name in layers:
-        layer = network.module.get_submodule(name)
-        hooks.append(layer.register_forward_hook(lambda *_, name=name: calls.append(name)))
-    was_training = network.module.training
-    network.module.eval()  # nothing of the network moves
-    try:
-        with torch.no_grad(), watched(network) as seen:
+    with ExitStack() as hooks:
+        for name in layers:
+            layer = network.module.get_submodule(name)
+            hooks.enter_context(layer.register_forward_hook(lambda *_, name=name: calls.append(name)))
+        # In eval mode nothing of the network moves.
+        with torch.no_grad(), in_mode(network.module, training=False), watched(network) as seen:
             network(images)
-    finally:
-        network.module.train(was_training)
-        for hook in hooks:
-            hook.remove()
     for name in layers:
         if calls.count(name) != 1:
             raise UserError("perturb", f"layer {name!r} is called {calls.count(name)} times", "layers called once")
@@ -188,17 +179,13 @@ def can_expand(network: NamedNetwork, images: Tensor) -> bool:
     seen = probe(network, images)
     none = [torch.zeros(2, *output.shape, device=output.device) for output in seen.outputs]
     share = torch.ones(1, 2, len(images), device=images.device)
-    was_training = network.module.training
-    network.module.eval()
     try:
-        with torch.no_grad(), added(network, none, share):
-            expanded = network(images)
-        with torch.no_grad():
+        with torch.no_grad(), in_mode(network.module, training=False):
+            with added(network, none, share):
+                expanded = network(images)
             plain = network(images)
     except Exception:  # shapes that do not fit (something before the layer is used after it), or a check of the user's
         return False
-    finally:
-        network.module.train(was_training)
     return expanded.shape[0] == 2 * len(images) and torch.allclose(expanded, torch.cat([plain, plain]), atol=1e-4)
 
 
@@ -207,11 +194,9 @@ def require_reached_embedding(network: NamedNetwork, images: Tensor) -> None:
     seen = probe(network, images)
     offsets = [torch.ones(1, *output.shape, device=output.device, requires_grad=True) for output in seen.outputs]
     share = torch.ones(1, 1, len(images), device=images.device)
-    was_training = network.module.training
-    network.module.eval()
-    with torch.enable_grad(), added(network, offsets, share), watched(network) as noisy:
+    reached_by = added(network, offsets, share)
+    with torch.enable_grad(), in_mode(network.module, training=False), reached_by, watched(network) as noisy:
         network(images)
-    network.module.train(was_training)
     # By the graph, not by values: those of a trained network may well be 0 for images like these.
     reached = noisy.z.requires_grad and any(
         gradient is not None for gradient in torch.autograd.grad(noisy.z.sum(), offsets, allow_unused=True)

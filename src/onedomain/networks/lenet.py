@@ -7,8 +7,7 @@ from collections import OrderedDict
 import torch
 from torch import nn
 
-from onedomain.errors import UserError
-from onedomain.networks.registry import network
+from onedomain.networks.registry import network, refuse_smaller
 
 _SMALLEST_SIDE = 16  # two unpadded 5×5 convolutions, each followed by pooling, leave one pixel of 16
 
@@ -28,8 +27,7 @@ class LeNet(nn.Module):
     def __init__(self, classes: int, image_shape: tuple[int, int, int]) -> None:
         super().__init__()
         height, width, channels = image_shape
-        if min(height, width) < _SMALLEST_SIDE:
-            raise UserError("network", f"lenet cannot take {height}×{width} images", f"{_SMALLEST_SIDE}×16 or larger")
+        refuse_smaller(_SMALLEST_SIDE, "lenet", image_shape)
         rows, columns = (((side - 4) // 2 - 4) // 2 for side in (height, width))
         fits = rows <= 5 and columns <= 5
         self.features = nn.Sequential(

@@ -1,8 +1,9 @@
-"""The named-layer contract: what a method may ask of a network, whoever wrote it."""
+"""The named-layer contract: what a method may ask of any network."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -58,37 +59,37 @@ class NamedNetwork:
             return self(images), None
         caught: list[object] = []
         layer = self.module.get_submodule(self.embedding)
-        hook = layer.register_forward_hook(lambda _layer, _inputs, output: caught.append(output))
-        try:
+        with layer.register_forward_hook(lambda _layer, _inputs, output: caught.append(output)):
             logits = self(images)
-        finally:
-            hook.remove()
         z = caught[-1] if caught else None
         return logits, z if isinstance(z, torch.Tensor) else None
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return self.module.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
+        self.module.load_state_dict(state)
 
     @property
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.module.parameters())
 
     def check_fits(self, domain: Domain, device: torch.device, batch_size: int = 2, embedding: bool = False) -> None:
-        """Try two images, so that a network that does not suit the data is refused before anything is written.
+        """Pass two images, so that a network that does not suit the data is refused before anything is written.
 
-        The try is in train mode, where BatchNorm refuses a batch of one; its statistics are put back. `embedding` says
-        that the embedding is needed as well.
+        The pass is in train mode, where BatchNorm refuses a batch of one; its statistics are restored. `embedding` asks
+        for the embedding as well.
         """
         self.module.to(device)
         images = domain.batch(range(min(2, batch_size, len(domain))), device).images
         buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
-        was_training = self.module.training
-        self.module.train()
         try:
-            with torch.no_grad():
+            with torch.no_grad(), in_mode(self.module, training=True):
                 logits = self.embed(images)[0] if embedding else self(images)
         except (RuntimeError, ValueError, TypeError) as error:
             reason = str(error).splitlines()[0][:200]
             raise UserError("network", f"cannot take images of shape {tuple(images.shape)} ({reason})") from error
         finally:
-            self.module.train(was_training)
             for name, buffer in self.module.named_buffers():
                 buffer.copy_(buffers[name])
         if not any(parameter.requires_grad for parameter in self.module.parameters()):
@@ -99,6 +100,17 @@ class NamedNetwork:
             got = getattr(logits, "shape", None)
             given = f"gives an output of shape {tuple(got)}" if got is not None else f"gives a {type(logits).__name__}"
             raise UserError("network", f"{given} for {len(images)} images", f"logits of shape {expected}")
+
+
+@contextmanager
+def in_mode(module: nn.Module, training: bool) -> Iterator[None]:
+    """Inside, a network in train or in eval mode; afterwards in the one that it was in."""
+    before = module.training
+    module.train(training)
+    try:
+        yield
+    finally:
+        module.train(before)
 
 
 def build_network(name: str, classes: int, image_shape: Sequence[int]) -> NamedNetwork:

@@ -23,7 +23,7 @@ _ALLOWED = "a .safetensors file, or a .pth or .pt file of plain tensors"
 
 @dataclass(frozen=True)
 class Loaded:
-    """What became of a file: the names of the network that it filled, those it did not, and what was left of it."""
+    """How a file was used: tensors of the network that it filled, those it did not, and what was left of the file."""
 
     file: str
     filled: tuple[str, ...]
@@ -44,8 +44,8 @@ class Loaded:
 def load_pretrained(module: nn.Module, path: str | Path) -> Loaded:
     """Fill what has a tensor of its name in the file, and say what was filled. Nothing of the file is executed.
 
-    A name counts as it is, or as one of the network's `backbone`. A tensor of another shape is refused, but in the
-    network's last layer: one for other classes is left out, as if it had another name.
+    A name counts as it is, or as one of the network's `backbone`. A tensor of another shape is refused, except in the
+    network's last layer: there it is left out, since it is for other classes.
     """
     file = Path(path)
     found = _read(file)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from torch import nn
 
 from onedomain.data.registry import installed, load
-from onedomain.errors import unknown
+from onedomain.errors import UserError, unknown
 
 PACKAGE = "onedomain.networks"
 Built = TypeVar("Built", bound=nn.Module)
@@ -38,6 +38,13 @@ def network(name: str, **settings: Any) -> Callable[[type[Built]], type[Built]]:
         return kind
 
     return declare
+
+
+def refuse_smaller(smallest: int, name: str, image_shape: Sequence[int]) -> None:
+    """Refuse images of which a network's layers would leave nothing."""
+    height, width, _ = image_shape
+    if min(height, width) < smallest:
+        raise UserError("network", f"{name} cannot take {height}×{width} images", f"{smallest}×{smallest} or larger")
 
 
 def network_names() -> list[str]:

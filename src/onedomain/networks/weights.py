@@ -21,11 +21,17 @@ def save_weights(path: Path, weights: dict[str, torch.Tensor]) -> None:
 
 
 def load_weights(path: Path, device: torch.device | str = "cpu") -> dict[str, torch.Tensor]:
+    """What `save_weights` wrote, or any other tool."""
     try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        return read_tensors(path, device)[0]
     except (SafetensorError, OSError) as error:
         raise UserError(str(path), f"holds no weights ({short(error)})", "a safetensors file") from None
+
+
+def read_tensors(path: Path, device: torch.device | str) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """All tensors of a safetensors file by their names, and the texts of its header."""
+    with safe_open(path, framework="pt", device=str(device)) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118 (not a dict)
 
 
 def short(error: Exception) -> str:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from onedomain.errors import UserError
-from onedomain.networks.registry import network
+from onedomain.networks.registry import network, refuse_smaller
 
 _SMALLEST_SIDE = 8  # halved twice, it leaves maps of 2×2
 
@@ -20,7 +20,7 @@ class WideResNet(nn.Module):
 
     Zagoruyko and Komodakis, Wide Residual Networks, BMVC 2016: BatchNorm and ReLU stand before each convolution, the
     channels are 16, 32 and 64 times the width, the second and third group halve the maps, and the last maps are
-    averaged. WRN-16-4, the paper's, has two blocks a group and 2,748,890 parameters for 10 classes.
+    averaged. WRN-16-4, the paper's, has two blocks per group and 2,748,890 parameters for 10 classes.
 
     z = F(x) are the averaged maps (256 numbers for width 4). Uncertain SDG perturbs the first convolution and the first
     group by default.
@@ -31,17 +31,14 @@ class WideResNet(nn.Module):
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int], depth: int, width: int) -> None:
         super().__init__()
-        height, side, channels = image_shape
-        if min(height, side) < _SMALLEST_SIDE:
-            allowed = f"{_SMALLEST_SIDE}×{_SMALLEST_SIDE} or larger"
-            raise UserError("network", f"wrn-{depth}-{width} cannot take {height}×{side} images", allowed)
+        refuse_smaller(_SMALLEST_SIDE, f"wrn-{depth}-{width}", image_shape)
         blocks, rest = divmod(depth - 4, 6)
         if rest or blocks < 1:
             raise UserError("depth", f"got {depth}", "10, 16, 22, 28, …: six layers a block of each group, and four")
         sizes = [16, 16 * width, 32 * width, 64 * width]
         self.features = nn.Sequential(
             OrderedDict(
-                conv=_convolution(channels, 16),
+                conv=_convolution(image_shape[2], 16),
                 group1=_group(sizes[0], sizes[1], blocks, stride=1),
                 group2=_group(sizes[1], sizes[2], blocks, stride=2),
                 group3=_group(sizes[2], sizes[3], blocks, stride=2),

@@ -14,16 +14,14 @@ from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
 from onedomain.methods.adapt import adaptation_class
 from onedomain.methods.adapt.base import Adaptation
-from onedomain.methods.base import Setup
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import AdaptationInfo, refuse_used_folder
 from onedomain.training.adapted import Adapted
 from onedomain.training.before_and_after import Scorer
-from onedomain.training.begin import begin_or_resume, blank, calibrated, checked_seed, set_aside
+from onedomain.training.begin import checked_seed, set_aside, set_up_to_train, trained
 from onedomain.training.copies import afresh, answering_as, weights_fingerprint
 from onedomain.training.describe import describe_adapted, set_otherwise
-from onedomain.training.loop import train
-from onedomain.training.randomness import private_randomness, seed_everything
+from onedomain.training.randomness import private_randomness, seed_everything, seeded
 from onedomain.training.shots import draw, left_over, missing_classes, refuse_test_images
 
 if TYPE_CHECKING:
@@ -74,9 +72,8 @@ def adapt(
 
     Of each class `shots` images are drawn from `target` (for segmentation that many in all), once for each of `seeds`
     draws, the first by `seed`. `test` is what is scored before and after; without it, what was not drawn. `source` and
-    `held_out`, as given to `fit`, tell what is forgotten; `fada` and `ccsa` train on `source`, too. With `out` the
-    adapted run is kept in a folder, several in folders `draw-0`, `draw-1`, … inside it, and `resume=True` goes on from
-    there.
+    `held_out`, as given to `fit`, measure what is forgotten; `fada` and `ccsa` train on `source`, too. With `out` the
+    adapted run is kept in a folder, several in folders `draw-0`, `draw-1`, … inside it, and `resume=True` resumes it.
 
     `benchmark` is whose target it is, and `calibration` what `out_of_domain` rests on, where the benchmark keeps other
     source images for that than those it scores.
@@ -119,7 +116,7 @@ def _configured(run: Run, method: str | Adaptation, steps: int | None) -> Adapta
     if steps is not None:
         chosen = type(chosen)(**{**chosen.settings.model_dump(), "steps": steps})
     if run.manifest.source.dense and not chosen.dense:
-        raise UserError("method", f"{chosen.name} pairs images of one class, and here pixels have labels", "fine-tune")
+        raise UserError("method", f"{chosen.name} pairs images of one class, and this is segmentation", "fine-tune")
     if not chosen.from_scratch and len(run.method.answering) > 1:
         given = f"the run is an ensemble of {len(run.method.answering)} networks"
         raise UserError("method", f"{given}, and {chosen.name} adapts one", "fada, ccsa, or a run of a single network")
@@ -132,17 +129,14 @@ def _known(run: Run, source: Any, held_out: Any, calibration: Domain | None) -> 
     if source is None:
         return Known(None, held, calibration or held)
     whole = renamed(as_domain(source, classes=run.classes), run.manifest.source.name)
-    trained, kept = (whole, None) if whole.fingerprint == run.manifest.source.fingerprint else _parts(run, whole)
-    held = held or kept
-    return Known(trained, held, calibration or held)
-
-
-def _parts(run: Run, whole: Domain) -> tuple[Domain, Domain | None]:
-    trained, kept = set_aside(whole, run.manifest.seed)
-    if trained.fingerprint != run.manifest.source.fingerprint:
+    trained_on, kept = whole, None
+    if trained_on.fingerprint != run.manifest.source.fingerprint:
+        trained_on, kept = set_aside(whole, run.manifest.seed)
+    if trained_on.fingerprint != run.manifest.source.fingerprint:
         given = f"other images than the {run.manifest.source.count:,} that the run was trained on"
         raise UserError("source", given, "the same data as for training, in the same order")
-    return trained, kept
+    held = held or kept
+    return Known(trained_on, held, calibration or held)
 
 
 def _plans(
@@ -201,30 +195,16 @@ def _adapted(run: Run, chosen: Adaptation, plan: Plan, known: Known, resume: boo
     device, number = run.method.device, plan.info.draw
     trained_on = known.source if chosen.from_scratch and known.source is not None else plan.shots
     trainer = type(chosen)(**plan.info.settings)
-    with private_randomness():
-        seed_everything(number, step=-1)
+    with seeded(number):
         network = afresh(run) if chosen.from_scratch else replace(run.network, module=copy.deepcopy(run.network.module))
-        network.check_fits(trained_on, device, trainer.settings.batch_size, trainer.needs_embedding)
-        images = blank(run.manifest.source.image_shape, device)
-        trainer.set_up(Setup(network, images, device, trained_on, plan.shots, seed=number, folder=plan.folder))
-    manifest = describe_adapted(run.manifest, plan.info, device)
-    if plan.folder is not None:
-        manifest = begin_or_resume(plan.folder, manifest, resume)
-    history, seconds = train(trainer, shown=progress)
-    answering = trainer if chosen.from_scratch else answering_as(run, network, plan.folder)
-    calibration = None if known.source is None else calibrated(answering, known.source, known.calibration)
+        set_up_to_train(trainer, network, trained_on, device, seed=number, folder=plan.folder, shots=plan.shots)
     adapted = replace(
         run,
-        method=answering,
-        manifest=manifest,
-        history=history,
-        seconds=seconds,
+        method=trainer if chosen.from_scratch else answering_as(run, network, plan.folder),
+        manifest=describe_adapted(run.manifest, plan.info, device),
         folder=plan.folder,
-        calibration=calibration,
     )
-    if plan.folder is not None:
-        adapted.save_model(plan.folder)
-    return adapted
+    return trained(adapted, trainer, known.source, known.calibration, resume=resume, progress=progress)
 
 
 def _notes(run: Run, pool: Domain, plans: list[Plan], known: Known) -> list[str]:

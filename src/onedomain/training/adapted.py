@@ -43,13 +43,13 @@ class Change:
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation of what is after, over draws; None for a single one."""
+        """The standard deviation over draws of the values after adapting; None for a single draw."""
         return stdev(self.after) if len(self.after) > 1 else None
 
 
 @dataclass(frozen=True)
 class Adapted:
-    """Runs adapted to one target; `notes` say what a reader must know of it, and why something was not measured.
+    """Runs adapted to one target; `notes` say what a reader must know, and why something was not measured.
 
     `source` names the row of the source's held-out images; None if there were none to score.
     """
@@ -71,7 +71,7 @@ class Adapted:
 
     @property
     def metric(self) -> str:
-        """What is told of it: accuracy, or mIoU where pixels have labels."""
+        """The metric that is shown: accuracy, or mIoU for segmentation."""
         return "miou" if self.run.manifest.source.dense else "accuracy"
 
     def change(self, domain: str, metric: str | None = None) -> Change:

@@ -1,4 +1,4 @@
-"""Scores of a run and of what became of it, on the same images, kept beside the adapted run."""
+"""Scores of a run and of the run adapted from it, on the same images, kept beside the adapted run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Scorer:
-    """Scores the parent and what became of it on the same images, and keeps both beside the adapted run."""
+    """Scores a parent and the run adapted from it on the same images, and keeps both beside the adapted run."""
 
     def __init__(self, run: Run, target: str, benchmark: str | None, held_out: Domain | None, progress: bool) -> None:
         self.parent, self.target, self.held_out, self.progress = run, target, held_out, progress
@@ -31,7 +31,7 @@ class Scorer:
                 continue
             domain = self.parent.not_adapted_to(domain)
             old = self._of_parent(name, domain)
-            # Both are seen: the one in training, the other, by a few images, in adapting.
+            # Neither is unseen: the source was trained on, the target adapted to.
             new = adapted.evaluate({name: domain}, seen=[name], progress=self.progress)
             before[name], after[name] = old[name], new[name]
             benchmark = self.benchmarks[name]

@@ -1,10 +1,12 @@
-"""What every training begins and ends with: the folder, the device, images set aside, the calibration."""
+"""What `fit` and `adapt` share: one way to set a method up, to train it, and to keep the run."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,7 +17,8 @@ from onedomain.data.files import remove_leftovers
 from onedomain.data.memory import images_at_once
 from onedomain.errors import UserError
 from onedomain.evaluation.calibration import MOST_IMAGES, Calibration, calibrate
-from onedomain.methods.base import Method
+from onedomain.methods.base import Method, Setup
+from onedomain.networks import NamedNetwork
 from onedomain.runs.identity import refuse_changes
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import (
@@ -25,14 +28,66 @@ from onedomain.runs.manifest import (
     refuse_used_folder,
     warn_of_other_environment,
 )
-from onedomain.training.randomness import private_randomness, seed_everything
+from onedomain.training.loop import train
+from onedomain.training.randomness import private_randomness, seeded
+
+if TYPE_CHECKING:
+    from onedomain.training.run import Run
 
 SET_ASIDE = 0.05  # share of the source that is held out when no held-out images are given
 FEWEST_TO_SET_ASIDE, MOST_SET_ASIDE = 400, 1000  # at least 20 images: the 95% quantile of fewer is their maximum
 
 
+def set_up_to_train(
+    method: Method,
+    network: NamedNetwork,
+    source: Domain,
+    device: torch.device,
+    *,
+    seed: int,
+    folder: Path | None,
+    shots: Domain | None = None,
+) -> None:
+    """Refuse a network that does not suit the data, before anything is written; else give all to the method."""
+    network.check_fits(source, device, method.settings.batch_size, method.needs_embedding)
+    images = blank(source.image_shape, device)
+    method.set_up(Setup(network, images, device, source, shots, seed=seed, folder=folder))
+
+
+def set_up_to_answer(
+    method: Method, network: NamedNetwork, manifest: Manifest, device: torch.device, folder: Path | None
+) -> None:
+    """Put a method around a network that is trained already; nothing of the source is needed."""
+    with private_randomness():
+        images = blank(manifest.source.image_shape, device)
+        method.set_up(Setup(network, images, device, seed=manifest.seed, folder=folder))
+
+
+def trained(
+    run: Run,
+    trainer: Method,
+    source: Domain | None,
+    held_out: Domain | None,
+    *,
+    resume: bool,
+    progress: bool,
+    track: str | None = None,
+) -> Run:
+    """`run` when `trainer` has trained its network: the folder begun or resumed, and in it all that the run needs.
+
+    `source` and `held_out` are what it is calibrated on; without `source` it has no calibration.
+    """
+    manifest = run.manifest if run.folder is None else begin_or_resume(run.folder, run.manifest, resume)
+    history, seconds = train(trainer, shown=progress, track=track)
+    calibration = None if source is None else calibrated(run.method, source, held_out)
+    run = replace(run, manifest=manifest, history=history, seconds=seconds, calibration=calibration)
+    if run.folder is not None:
+        run.save_model(run.folder)
+    return run
+
+
 def begin_or_resume(folder: Path, manifest: Manifest, resume: bool) -> Manifest:
-    """Make a new run folder, or check that the one there is of this very run; what it says then."""
+    """Make a new run folder, or check that the existing one is of this very run; returns the manifest that holds."""
     if not (resume and (folder / MANIFEST).exists()):
         refuse_used_folder(folder)
         begin_folder(folder, manifest)
@@ -45,19 +100,19 @@ def begin_or_resume(folder: Path, manifest: Manifest, resume: bool) -> Manifest:
 
 
 def set_aside(domain: Domain, seed: int) -> tuple[Domain, Domain | None]:
-    """The source without some of its images, chosen by seed, and these: to calibrate on, never to train on."""
+    """Split the source by seed: images to train on, and images to calibrate on, None if there are too few."""
     count = min(MOST_SET_ASIDE, int(SET_ASIDE * len(domain)))
     if len(domain) < FEWEST_TO_SET_ASIDE:
         return domain, None
     order = np.random.default_rng([seed, len(domain)]).permutation(len(domain))
-    kept, trained = np.sort(order[:count]), np.sort(order[count:])
-    if not domain.dense and len(np.unique(domain.labels[trained])) < len(np.unique(domain.labels[order])):
+    kept, others = np.sort(order[:count]), np.sort(order[count:])
+    if not domain.dense and len(np.unique(domain.labels[others])) < len(np.unique(domain.labels[order])):
         return domain, None  # every image of a rare class is needed to learn it
-    return domain.subset(trained), domain.subset(kept, "held out")
+    return domain.subset(others), domain.subset(kept, "held out")
 
 
 def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calibration:
-    """How the source scores with this network: what `out_of_domain` of its predictions rests on."""
+    """The scores of the source with this network, which `out_of_domain` of a prediction compares with."""
 
     def said(domain: Domain) -> Iterator[Predictive]:
         # From all over the domain: folders are sorted by class.
@@ -69,13 +124,12 @@ def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calib
             images = domain.batch(some[start : start + size], method.device).images
             yield method.predictive(images, draws=0)
 
-    with private_randomness():
-        seed_everything(method.seed, step=-1)  # a dataset may be random
+    with seeded(method.seed):  # a dataset may be random
         return calibrate(said(source), said(held_out or source), held_out is not None)
 
 
 def blank(image_shape: tuple[int, int, int], device: torch.device) -> torch.Tensor:
-    """Some images of a shape, always the same: to see what a network makes of it."""
+    """Some images of a shape, always the same: to try a network on."""
     height, width, channels = image_shape
     noise = torch.rand(3, channels, height, width, generator=torch.Generator().manual_seed(0))
     return noise.to(device).contiguous(memory_format=torch.channels_last)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save
 
 from onedomain.data.files import write_atomically
 from onedomain.errors import UserError
-from onedomain.networks.weights import short, storable
+from onedomain.networks.weights import read_tensors, short, storable
 
 _TENSOR = "__tensor__"
 
@@ -30,9 +30,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     """What `save_checkpoint` wrote; refuses anything else."""
     try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        tensors, metadata = read_tensors(path, device)
         state = _put_tensors_back(json.loads(metadata["structure"]), tensors)
         if not isinstance(state, dict):
             raise ValueError("its structure is not a mapping")

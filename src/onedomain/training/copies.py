@@ -1,4 +1,4 @@
-"""Networks like that of a run: as it answers, or as it was before it learned anything."""
+"""Networks of the same make as a run's: one that answers like it, or one that has learned nothing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import torch
 from torch import nn
 
 from onedomain.errors import UserError
-from onedomain.methods.base import Method, Setup
+from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network
-from onedomain.training.begin import blank
-from onedomain.training.randomness import private_randomness
+from onedomain.training.begin import set_up_to_answer
 
 if TYPE_CHECKING:
     from onedomain.training.run import Run
@@ -24,10 +23,7 @@ if TYPE_CHECKING:
 def answering_as(run: Run, network: NamedNetwork, folder: Path | None) -> Method:
     """The run's method around another network of the same make: φ, if it has one, stays as it was learned."""
     method = type(run.method)(**run.method.settings.model_dump())
-    device, seed = run.method.device, run.manifest.seed
-    with private_randomness():
-        images = blank(run.manifest.source.image_shape, device)
-        method.set_up(Setup(network, images, device, seed=seed, folder=folder))
+    set_up_to_answer(method, network, run.manifest, run.method.device, folder)
     if method.auxiliary is not None and run.method.auxiliary is not None:
         method.auxiliary.load_state_dict(run.method.auxiliary.state_dict())
     return method

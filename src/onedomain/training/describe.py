@@ -1,4 +1,4 @@
-"""run.yaml of a run that is about to begin: what it is, and what it is made with."""
+"""The run.yaml of a new run: its settings, data and environment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def describe_run(
     weights: str | None = None,
     recipe: Mapping[str, Any] | None = None,
 ) -> Manifest:
-    """`recipe` has the settings that are usual for the method here, where they are not its defaults."""
+    """`recipe` holds the benchmark's settings for the method, where they are not its defaults."""
     named = method.network
     return Manifest(
         onedomain=__version__,
@@ -53,7 +53,7 @@ def describe_run(
 
 
 def set_otherwise(method: Method, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """What the recipe gives to those settings of the method that were set otherwise."""
+    """The recipe's values of the settings that were changed."""
     usual = type(method)(**recipe).settings.model_dump(mode="json")
     settings = method.settings.model_dump(mode="json")
     return {name: value for name, value in usual.items() if settings[name] != value}

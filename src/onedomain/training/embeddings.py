@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from onedomain.components.augmented_samples import EMBEDDED
+from onedomain.components.augmented_domains import EMBEDDED
 from onedomain.components.compact import as_vectors
 from onedomain.data.arrays import SUFFIX, not_ours, save_arrays
 from onedomain.data.memory import images_at_once

@@ -11,28 +11,23 @@ from typing import Any
 import torch
 from torch import nn
 
-from onedomain.data.domain import Domain
 from onedomain.data.files import read_json_lines
 from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
 from onedomain.evaluation.calibration import Calibration
 from onedomain.methods import method_class
 from onedomain.methods.adapt import adaptation_class
-from onedomain.methods.base import Method, Setup
+from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
 from onedomain.networks.pretrained import file_digest, load_pretrained
 from onedomain.networks.weights import load_weights
 from onedomain.runs.commandline import resume_command
 from onedomain.runs.layout import AUXILIARY, CALIBRATION, CHECKPOINT, METRICS, WEIGHTS
-from onedomain.runs.manifest import (
-    Manifest,
-    read_manifest,
-)
-from onedomain.training.begin import begin_or_resume, blank, calibrated, checked_seed, pick_device, set_aside
+from onedomain.runs.manifest import Manifest, read_manifest
+from onedomain.training.begin import checked_seed, pick_device, set_aside, set_up_to_answer, set_up_to_train, trained
 from onedomain.training.checkpoint import load_checkpoint
 from onedomain.training.describe import describe_run
-from onedomain.training.loop import train
-from onedomain.training.randomness import private_randomness, seed_everything
+from onedomain.training.randomness import seeded
 from onedomain.training.run import Run
 from onedomain.training.tracking import check_tracker
 
@@ -60,16 +55,15 @@ def fit(
 
     `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any
     `nn.Module` classifier, whose layers `embedding` and `perturb` name, or the name of one of the library's (by default
-    the paper's LeNet, and `fcn-small` where pixels have labels). With `out` the run is kept in a folder, with
-    checkpoints, and `resume=True` goes on from there. `weights` is a file to start from, such as ImageNet weights of a
-    ResNet-50: what was loaded of it is said on standard error.
+    the paper's LeNet, and `fcn-small` for segmentation). With `out` the run is kept in a folder, with
+    checkpoints, and `resume=True` resumes it. `weights` is a file to start from, such as ImageNet weights of a
+    ResNet-50; standard error names what was loaded of it.
 
-    `held_out` are further images of the source domain: never trained on, they tell how the source scores that
-    training has not seen, so that `out_of_domain` of a prediction means something. Without them 5% of the source (of
-    400 images or more, at most 1,000 of them) are set aside for that.
+    `held_out` are further images of the source domain, never trained on: `out_of_domain` of a prediction compares with
+    their scores. Without them, 5% of a source of 400 images or more are set aside for that, at most 1,000.
 
-    `benchmark` is the name of the benchmark whose source this is, and `recipe` the settings that it gives the method:
-    they are recorded, so that reports can tell what was set otherwise.
+    `benchmark` is the name of the benchmark whose source this is, and `recipe` the settings that it gives the method.
+    Both are recorded, so that reports can name the settings that differ.
 
     `track="tensorboard"` logs scalars and augmented images while training, into the run folder.
     """
@@ -77,7 +71,7 @@ def fit(
     method = method_class(method)() if isinstance(method, str) else method
     if not isinstance(method, Method):
         raise UserError("method", f"got a {type(method).__name__}", "a method's name, or an object such as od.ERM()")
-    # A new object: the one given may be used for other runs, before and after.
+    # A new object: the one given may serve other runs.
     method = type(method)(**{**method.settings.model_dump(), **({} if steps is None else {"steps": steps})})
     seed = checked_seed(seed)
     domain = as_domain(source)
@@ -91,31 +85,23 @@ def fit(
     if len(domain.classes) < 2:
         raise UserError("source", f"has the one class {domain.classes[0]}", "at least two classes")
     if domain.dense and not method.dense:
-        raise UserError("method", f"{method.name} needs one label an image, and here pixels have labels", "another one")
+        raise UserError("method", f"{method.name} needs one label per image, and this is segmentation", "another one")
     where = pick_device(device)
-    with private_randomness():
-        seed_everything(seed, step=-1)
-        named = _network_for(domain, network, embedding, perturb)
     folder = None if out is None else Path(out)
+    with seeded(seed):
+        chosen = network if network is not None else "fcn-small" if domain.dense else "lenet"
+        named = _named(chosen, len(domain.classes), domain.image_shape, embedding, perturb)
     started_from = None
     if weights is not None:
         print(load_pretrained(named.module, weights), file=sys.stderr)
         started_from = file_digest(weights)
     elif folder is not None and resume and (folder / CHECKPOINT).exists():
         started_from = read_manifest(folder).network.weights  # the checkpoint holds what became of them
-    with private_randomness():
-        seed_everything(seed, step=-1)  # a dataset may be random, and must look the same when the run is resumed
-        named.check_fits(domain, where, method.settings.batch_size, method.needs_embedding)
-        images = blank(domain.image_shape, where)
-        method.set_up(Setup(named, images, where, domain, seed=seed, folder=folder))
+    with seeded(seed):  # a dataset may be random, and must look the same when the run is resumed
+        set_up_to_train(method, named, domain, where, seed=seed, folder=folder)
         manifest = describe_run(method, domain, seed, benchmark, where, started_from, recipe)
-    if folder is not None:
-        manifest = begin_or_resume(folder, manifest, resume)
-    history, seconds = train(method, shown=progress, track=track)
-    run = Run(method, manifest, history, seconds, folder, calibrated(method, domain, kept))
-    if folder is not None:
-        run.save_model(folder)
-    return run
+    run = Run(method, manifest, folder=folder)
+    return trained(run, method, domain, kept, resume=resume, progress=progress, track=track)
 
 
 def load(
@@ -125,26 +111,21 @@ def load(
     method: type[Method] | None = None,
     device: str | torch.device | None = None,
 ) -> Run:
-    """A run from its folder. A network, or method class, of one's own must be given again: it is not in the folder."""
+    """A run from its folder. Your own network or method class must be given again: it is not in the folder."""
     path = Path(folder)
     manifest = read_manifest(path)
     if not (path / WEIGHTS).exists():
         raise UserError(str(path), "this run has not finished", f"a finished run: {resume_command(manifest, path)}")
     spec = manifest.network
-    if spec.name is None:
-        if network is None:
-            given = f"{path} was trained with your own {spec.own}"
-            raise UserError("network", given, f"od.load({str(path)!r}, network=…)")
-        named = own_network(network, spec.embedding, spec.perturb)
-    else:
-        named = build_network(spec.name, len(manifest.source.classes), manifest.source.image_shape)
-        named = replace(named, embedding=spec.embedding, perturb=spec.perturb)
+    if spec.name is None and network is None:
+        given = f"{path} was trained with your own {spec.own}"
+        raise UserError("network", given, f"od.load({str(path)!r}, network=…)")
+    source = manifest.source
+    named = _named(spec.name or network, len(source.classes), source.image_shape, spec.embedding, spec.perturb)
     where = pick_device(device)
     _load_into(named.module, path / WEIGHTS)
     configured = (method or _class_of(manifest))(**manifest.settings)
-    with private_randomness():
-        images = blank(manifest.source.image_shape, where)
-        configured.set_up(Setup(named, images, where, seed=manifest.seed, folder=path))
+    set_up_to_answer(configured, named, manifest, where, path)
     if configured.auxiliary is not None:
         _load_into(configured.auxiliary, path / AUXILIARY)
     history = read_json_lines(path / METRICS, "step")
@@ -171,12 +152,12 @@ def _load_into(module: nn.Module, path: Path) -> None:
         raise UserError(str(path), f"does not fit the network ({reason})") from None
 
 
-def _network_for(
-    domain: Domain, network: str | nn.Module | None, embedding: str | None, perturb: Sequence[str]
+def _named(
+    network: Any, classes: int, image_shape: tuple[int, int, int], embedding: str | None, perturb: Sequence[str]
 ) -> NamedNetwork:
-    if network is None or isinstance(network, str):
-        default = "fcn-small" if domain.dense else "lenet"
-        named = build_network(network or default, len(domain.classes), domain.image_shape)
-        layers = (perturb,) if isinstance(perturb, str) else tuple(perturb)
-        return replace(named, embedding=embedding or named.embedding, perturb=layers or named.perturb)
-    return own_network(network, embedding, perturb)
+    """One of the library's networks, by its name, or the user's own; the layers that are given take precedence."""
+    if not isinstance(network, str):
+        return own_network(network, embedding, perturb)
+    named = build_network(network, classes, image_shape)
+    layers = (perturb,) if isinstance(perturb, str) else tuple(perturb)
+    return replace(named, embedding=embedding or named.embedding, perturb=layers or named.perturb)

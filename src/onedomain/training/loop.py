@@ -29,7 +29,7 @@ SECONDS_BETWEEN_SAVED_PARTS = 60.0  # of the work that a method does between two
 
 
 def train(method: Method, *, shown: bool = True, track: str | None = None) -> tuple[list[dict[str, Any]], float]:
-    """Train a method that was set up to its last step, going on from its folder's checkpoint if there is one.
+    """Train a method that was set up to its last step, from its folder's checkpoint if there is one.
 
     Returns the rows of metrics.jsonl and the seconds that training took, resumed parts together. Everything random
     is a function of the seed and the step, never of what happened before: that is what makes resuming exact.
@@ -90,7 +90,7 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
 
 
 class Keeper:
-    """Saves the state of a run and brings it back; keeps the time that training takes, resumed parts together."""
+    """Saves and restores the state of a run; counts the seconds of training over all its resumed parts."""
 
     def __init__(self, method: Method, folder: Path | None) -> None:
         self.method, self.folder = method, folder
@@ -122,7 +122,7 @@ class Keeper:
             ) from None
 
     def save(self, step: int) -> None:
-        """Write the checkpoint, unless the last update made a weight that is no number: the last good one is kept."""
+        """Write the checkpoint, unless a weight is no longer finite: then the last good one is kept."""
         beside = [] if self.method.auxiliary is None else [*self.method.auxiliary.named_parameters()]
         for name, parameter in [*self.method.network.module.named_parameters(), *beside]:
             if not bool(parameter.isfinite().all()):
@@ -158,7 +158,7 @@ class ShuffledBatches:
 class BalancedBatches:
     """Batches that take the classes in turn: of each as many as of the others, give or take one.
 
-    With so many classes that a batch holds fewer than two images of each, it holds two images of some of them. A
+    If a batch has no room for two images of each class, it holds two images of some of them. A
     function of the step alone. A class with few images comes round more often.
     """
 
@@ -196,7 +196,7 @@ class Journal:
         self.rows: list[dict[str, Any]] = []
         self.tell: Callable[[dict[str, Any]], None] = lambda row: None  # of every further row
         if path is not None:
-            # A killed run has logged steps after its last checkpoint; they will be done and logged again.
+            # A killed run has logged steps after its last checkpoint: they are repeated, and logged again.
             self.rows = [row for row in read_json_lines(path, "step") if row["step"] <= start]
             write_atomically(path, to_json_lines(self.rows))
 
@@ -220,7 +220,7 @@ class Journal:
         return means
 
     def record(self, step: int, domain: str, values: Mapping[str, float]) -> None:
-        """Keep measurements of a generated domain; one that was measured again after a kill is there already."""
+        """Keep measurements of a generated domain, once: after a kill it may be measured again."""
         if not any(row.get("domain") == domain for row in self.rows):
             self._append({"step": step, "domain": domain, **values})
 

@@ -1,4 +1,4 @@
-"""Random numbers: every step's own, and the caller's left alone."""
+"""Random numbers: each step has its own, and the caller's stay as they are."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def private_randomness() -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(legacy)  # noqa: NPY002
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Inside, random numbers that follow from a run's seed; the caller's are left alone."""
+    with private_randomness():
+        seed_everything(seed, step=-1)
+        yield
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from onedomain.training.embeddings import save_embeddings
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of images: a class each, the probability of every class, and its uncertainty.
+    """What a model predicts of images: one class per image, the probability of every class, and the uncertainty.
 
     `probabilities` are the network's, and `labels` their largest. `uncertainty` is their entropy, in nats: 0 when
     certain, log(classes) when clueless. `mean_probabilities` are the mean of a model's Monte-Carlo draws,
@@ -94,7 +94,7 @@ class Run:
         """Score every domain; `seen` names those that the average over unseen domains leaves out.
 
         `batch_size` is the most images that are passed at once: fewer, if they are large. A file that cannot be read is
-        an error; with `keep_going` its domain is left out, the reason is in `missing`, and the others are scored.
+        an error; with `keep_going` its domain is left out, `missing` says why, and the others are scored.
         """
         if not (isinstance(domains, Mapping) and domains):
             raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
@@ -140,23 +140,25 @@ class Run:
         _, height, width, channels = array.shape
         unlabelled = Domain("images", "predict", array, np.zeros(len(array), np.int64), self.classes)
         self._check_images("images", (height, width, channels), unlabelled.value_range)
-        columns: list[tuple[torch.Tensor, ...]] = []
-        at_once = images_at_once(
-            height, width, batch_size, classes=len(self.classes) if self.manifest.source.dense else 1
-        )
+        rows = []
+        dense = self.manifest.source.dense
+        # Segmentation gives pixels times classes: single precision is enough, and half as large.
+        kept = torch.float32 if dense else torch.float64
+        at_once = images_at_once(height, width, batch_size, classes=len(self.classes) if dense else 1)
         for batch in batches_in_order(unlabelled, at_once, self.method.device):
             said = self.method.predictive(batch.images)
-            score = () if self.calibration is None else (self.calibration.score(said),)
-            # As many numbers as pixels times classes: half of them would be of no use to anyone.
-            kept = torch.float32 if self.manifest.source.dense else torch.float64
-            every = said.probabilities.to(kept), said.mean.to(kept)
-            columns.append((*every, said.entropy, said.predictive_entropy, said.mutual_information, *score))
-        joined = [torch.cat(column).cpu().numpy() for column in zip(*columns, strict=True)]
-        probabilities, mean, uncertainty, predictive_entropy, mutual_information = joined[:5]
-        scored = joined[5] if self.calibration is not None else None
-        flags = None if scored is None or self.calibration is None else scored > self.calibration.threshold
-        drawn = mean, predictive_entropy, mutual_information
-        return Predictions(probabilities.argmax(1), probabilities, uncertainty, self.classes, *drawn, scored, flags)
+            row = {
+                "probabilities": said.probabilities.to(kept),
+                "uncertainty": said.entropy,
+                "mean_probabilities": said.mean.to(kept),
+                "predictive_entropy": said.predictive_entropy,
+                "mutual_information": said.mutual_information,
+            }
+            rows.append(row if self.calibration is None else row | {"domain_score": self.calibration.score(said)})
+        columns = {name: torch.cat([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
+        if self.calibration is not None:
+            columns["out_of_domain"] = columns["domain_score"] > self.calibration.threshold
+        return Predictions(labels=columns["probabilities"].argmax(1), classes=self.classes, **columns)
 
     def save(self, folder: str | Path) -> Path:
         """Write the run folder; the weights as safetensors, readable by any other tool."""
@@ -169,12 +171,12 @@ class Run:
         return path
 
     def save_model(self, folder: Path) -> None:
-        """What is needed to use the run: what is beside the network first, so that weights mean a finished run."""
+        """Write what is needed to use the run; the weights last, so that their file means a finished run."""
         if self.calibration is not None:
             save_checkpoint(folder / CALIBRATION, self.calibration.state_dict())
         if self.method.auxiliary is not None:
             save_weights(folder / AUXILIARY, self.method.auxiliary.state_dict())
-        save_weights(folder / WEIGHTS, self.network.module.state_dict())
+        save_weights(folder / WEIGHTS, self.network.state_dict())
 
     def records(self, evaluation: Evaluation, benchmark: str | None = None) -> list[dict[str, Any]]:
         """One record per domain and metric, each with all that a table must say of it.
@@ -249,7 +251,7 @@ class Run:
         save_embeddings(self.folder, self.method)
 
     def as_domain(self, data: Any, name: str, split: str) -> Domain:
-        """Data in any form that `fit` takes, refused if this run cannot know its classes or take its images."""
+        """Data in any form that `fit` takes, refused if its classes or the shape of its images do not fit this run."""
         domain = renamed(as_domain(data, name, split, self.classes), name)
         if domain.classes != self.classes:
             given = f"has the {len(domain.classes)} classes {_list(domain.classes)}"
@@ -258,7 +260,7 @@ class Run:
         return domain
 
     def not_adapted_to(self, domain: Domain) -> Domain:
-        """A domain without the images that the run was adapted to: it knows them by heart."""
+        """A domain without the images that the run was adapted to, which it has seen."""
         known = {image for info in self.manifest.adaptations for image in info.images}
         if not known:
             return domain

@@ -1,4 +1,4 @@
-"""The few images of a target that are learned from: drawn by seed, known by their fingerprints, never test images."""
+"""The few images of a target that are learned from: drawn by seed, named by their fingerprints, never test images."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from onedomain.errors import UserError
 
 
 def draw(pool: Domain, shots: int, seed: int) -> IntArray:
-    """The places of `shots` images of each class that the pool has, or of dense labels so many in all.
+    """The places of `shots` images of each class that the pool has; for segmentation that many in all.
 
-    A function of the seed alone; with the same seed, fewer shots are some of those that more shots are.
+    A function of the seed alone; with the same seed, fewer shots are a subset of more shots.
     """
     if not isinstance(shots, (int, np.integer)) or shots < 1:
         raise UserError("shots", f"got {shots}", "a whole number from 1; the run as it is has 0 shots")

@@ -13,8 +13,9 @@ from onedomain.data.arrays import SUFFIX, save_arrays
 from onedomain.data.domain import Domain
 from onedomain.data.memory import PIXELS, PIXELS_WITH_GRADIENTS, images_at_once
 from onedomain.methods.base import Method
+from onedomain.networks.named import in_mode
 from onedomain.runs.layout import SNAPSHOTS
-from onedomain.training.randomness import private_randomness, seed_everything
+from onedomain.training.randomness import seeded
 
 SAMPLE = 100  # images of the source, fewer if they are large
 
@@ -33,9 +34,7 @@ class Snapshots:
         if self.folder is None or step not in self.method.snapshot_steps:
             return
         module = self.method.network.module
-        was_training = module.training
-        with private_randomness():
-            seed_everything(self.seed, step=-1)  # the same noise at every moment, so that moments can be compared
+        # The same noise at every moment, so that moments can be compared.
+        with seeded(self.seed), in_mode(module, training=False):
             seen = self.method.snapshot(self.source.batch(self.chosen, self.method.device))
-        module.train(was_training)
         save_arrays(self.folder / SNAPSHOTS / f"step-{step:09d}{SUFFIX}", {"step": step}, seen)

@@ -29,7 +29,7 @@ def check_tracker(track: str | None, has_folder: bool) -> None:
 
 
 class Untracked:
-    """Nobody looks."""
+    """Tracks nothing."""
 
     def row(self, row: Mapping[str, Any]) -> None:
         """Take a row of metrics.jsonl."""
@@ -65,7 +65,7 @@ class TensorBoard(Untracked):
             if name not in ("step", "domain"):
                 tag = f"{name}/{row['domain']}" if "domain" in row else f"train/{name}"
                 self.writer.add_scalar(tag, value, row["step"])
-        self.writer.flush()  # a kill loses nothing, and a person sees it at once
+        self.writer.flush()  # a kill loses nothing, and a browser shows it at once
 
     def samples(self, step: int) -> None:
         for sample in read_samples(self.folder):

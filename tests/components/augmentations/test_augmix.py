@@ -13,8 +13,6 @@ from onedomain.components.augmentations.augmix import (
     posterize,
     rotate,
     solarize,
-    translate_x,
-    translate_y,
 )
 
 
@@ -56,8 +54,10 @@ def test_translation_by_hand(monkeypatch):
     monkeypatch.setattr("onedomain.components.augmentations.augmix._sign", torch.ones_like)
     image = torch.zeros(1, 1, 9, 9)
     image[0, 0, 4, 7] = 1.0
-    assert (translate_x(image, torch.ones(1)) > 0.9).nonzero().tolist() == [[0, 0, 4, 4]]  # a third of the width
-    assert (translate_y(image.transpose(2, 3), torch.ones(1)) > 0.9).nonzero().tolist() == [[0, 0, 4, 4]]
+    assert (OPERATIONS["translate_x"](image, torch.ones(1)) > 0.9).nonzero().tolist() == [
+        [0, 0, 4, 4]
+    ]  # a third of the width
+    assert (OPERATIONS["translate_y"](image.transpose(2, 3), torch.ones(1)) > 0.9).nonzero().tolist() == [[0, 0, 4, 4]]
 
 
 @pytest.mark.parametrize(("height", "width"), [(33, 33), (21, 63), (63, 21)])

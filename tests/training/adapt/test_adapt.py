@@ -255,7 +255,7 @@ def test_a_segmentation_run_adapts_to_so_many_images_in_all(tmp_path):
     assert adapted.change("night", "accuracy").gain > 0.2
     assert adapted.change("day", "accuracy").mean_before > 0.9
     assert od.load(tmp_path / "b", network=nn.Conv2d(3, 2, 1)).predict(night.images).labels.shape == (12, 6, 6)
-    with pytest.raises(od.UserError, match="method: ccsa pairs images of one class, and here pixels have labels"):
+    with pytest.raises(od.UserError, match="method: ccsa pairs images of one class, and this is segmentation"):
         run.adapt(night, 5, method="ccsa", source=day)
     with pytest.raises(od.UserError, match="target: labels images; allowed: labels of pixels"):
         run.adapt((night.images, np.zeros(12, np.int64)), 5)

@@ -19,7 +19,7 @@ def augmix(images: Tensor, *, chains: int = 3, depth: int = 3, severity: float =
     Args:
         images: (N, C, H, W) from 0 to 1.
         chains: how many chains are mixed.
-        depth: the longest a chain is; each image and chain draws 1 to so many operations.
+        depth: the most operations of a chain; each image and chain draws its number, from 1 on.
         severity: the largest strength of an operation, up to 1.
 
     Returns:
@@ -64,7 +64,7 @@ def equalize(images: Tensor, strength: Tensor) -> Tensor:
     counts = torch.zeros(n * c, 256, dtype=torch.long, device=images.device)
     counts.scatter_add_(1, levels, torch.ones_like(levels))
     of_brightest = counts.gather(1, levels.amax(1, keepdim=True))
-    step = (levels.shape[1] - of_brightest) // 255  # pixels a level should have
+    step = (levels.shape[1] - of_brightest) // 255  # pixels per level, if all were equal
     table = (step // 2 + counts.cumsum(1) - counts) // step.clamp(min=1)
     table = torch.where(step == 0, torch.arange(256, device=images.device), table.clamp(max=255))
     return (table.gather(1, levels) / 255).view_as(images).to(images)
@@ -89,30 +89,27 @@ def rotate(images: Tensor, strength: Tensor) -> Tensor:
     return _moved(images, torch.stack([cos, -sin * ratio, zero, sin / ratio, cos, zero], 1))
 
 
-def shear_x(images: Tensor, strength: Tensor) -> Tensor:
-    one, zero = torch.ones_like(strength), torch.zeros_like(strength)
-    return _moved(images, torch.stack([one, 0.3 * _sign(strength) * strength, zero, zero, one, zero], 1))
+def _along(place: int, most: float) -> Operation:
+    """Changes one number of the identity map, by up to `most` either way."""
 
+    def operation(images: Tensor, strength: Tensor) -> Tensor:
+        matrices = torch.eye(2, 3, device=images.device, dtype=images.dtype).flatten().repeat(len(images), 1)
+        matrices[:, place] = most * _sign(strength) * strength
+        return _moved(images, matrices)
 
-def shear_y(images: Tensor, strength: Tensor) -> Tensor:
-    one, zero = torch.ones_like(strength), torch.zeros_like(strength)
-    return _moved(images, torch.stack([one, zero, zero, 0.3 * _sign(strength) * strength, one, zero], 1))
-
-
-def translate_x(images: Tensor, strength: Tensor) -> Tensor:
-    """By up to a third of the width."""
-    one, zero = torch.ones_like(strength), torch.zeros_like(strength)
-    return _moved(images, torch.stack([one, zero, 2 / 3 * _sign(strength) * strength, zero, one, zero], 1))
-
-
-def translate_y(images: Tensor, strength: Tensor) -> Tensor:
-    one, zero = torch.ones_like(strength), torch.zeros_like(strength)
-    return _moved(images, torch.stack([one, zero, zero, zero, one, 2 / 3 * _sign(strength) * strength], 1))
+    return operation
 
 
 OPERATIONS: dict[str, Operation] = {
-    each.__name__: each
-    for each in (autocontrast, equalize, posterize, solarize, rotate, shear_x, shear_y, translate_x, translate_y)
+    "autocontrast": autocontrast,
+    "equalize": equalize,
+    "posterize": posterize,
+    "solarize": solarize,
+    "rotate": rotate,
+    "shear_x": _along(1, 0.3),
+    "shear_y": _along(3, 0.3),
+    "translate_x": _along(2, 2 / 3),  # by up to a third of the width
+    "translate_y": _along(5, 2 / 3),
 }
 
 

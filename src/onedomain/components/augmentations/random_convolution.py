@@ -56,7 +56,7 @@ def progressive_convolution(
     contrast: float = 0.5,
     value_range: tuple[float, float] = (0.0, 1.0),
 ) -> Tensor:
-    """One random block a image, applied `repeats` times: convolution at displaced points, then contrast.
+    """One random block per image, applied `repeats` times: convolution at displaced points, then contrast.
 
     A block: a kernel with normal weights, smoothed towards its middle; points displaced by normal offsets; standardised
     channels, a random gain and bias for each, and tanh. The block of an image stays the same in all repeats.

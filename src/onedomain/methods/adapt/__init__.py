@@ -9,7 +9,7 @@ from onedomain.methods.registry import ADAPTATIONS
 if TYPE_CHECKING:
     from onedomain.methods.adapt.base import Adaptation
 
-USUAL = "fine-tune"  # goes without saying
+USUAL = "fine-tune"  # the default
 
 
 def adaptation_names() -> list[str]:

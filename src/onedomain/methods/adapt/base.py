@@ -51,7 +51,7 @@ class Adaptation(AdamMethod):
             self.shots_range = setup.shots.value_range  # once: of a random dataset it may be another each time
 
     def planned(self, shots: int) -> dict[str, Any]:
-        """The settings for so many drawn images: where `steps` are left open, they are found by a rule."""
+        """The settings for `shots` drawn images: a rule finds the `steps` that were left open."""
         return self.settings.model_dump()
 
     def shown(self, batch: Batch) -> Batch:
@@ -75,8 +75,8 @@ class TwoDomainSettings(ShotsSettings):
     """From scratch on a full source and a few target images: rates and numbers of steps are ours."""
 
     steps: int = Field(2_500, ge=1, le=10**9, description="training steps: fixed in advance, never by target accuracy")
-    batch_size: int = Field(30, ge=2, le=2**16, description="source images a step, classes in equal numbers")
-    shots_a_class: int = Field(2, ge=1, description="target images a step, of each class in the source batch")
+    batch_size: int = Field(30, ge=2, le=2**16, description="source images per step, classes in equal numbers")
+    shots_a_class: int = Field(2, ge=1, description="target images per step, of each class in the source batch")
     learning_rate: float = Field(1e-3, gt=0, description="Adam's rate (fine-tuning has the paper's 1e-4)")
 
 

@@ -6,6 +6,7 @@ import torch
 from pydantic import Field
 
 from onedomain.components.contrastive import contrastive_loss_across
+from onedomain.components.descent import descend
 from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
 from onedomain.methods.adapt.base import TwoDomains, TwoDomainSettings
@@ -35,7 +36,4 @@ class CCSA(TwoDomains):
         task = (task_loss(logits[:count], batch.labels).mean() + task_loss(logits[count:], target.labels).mean()) / 2
         pairs = contrastive_loss_across(z[:count], batch.labels, z[count:], target.labels, self.settings.margin)
         loss = (1 - self.settings.weight) * task + self.settings.weight * pairs
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return {"loss": loss.detach(), "task": task.detach(), "pairs": pairs.detach()}
+        return descend(self.optimiser, loss, task=task, pairs=pairs)

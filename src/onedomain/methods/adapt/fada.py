@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from onedomain.components.descent import adam, descend
 from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
 from onedomain.methods.adapt.base import TwoDomains, TwoDomainSettings
-from onedomain.methods.base import Setup, adam
+from onedomain.methods.base import Setup
 
 # Pairs of two source images, or of a source and a target image; of one class, or of two.
 SOURCE_SAME, ACROSS_SAME, SOURCE_OTHER, ACROSS_OTHER = range(4)  # the paper's groups 1 to 4
@@ -43,6 +43,7 @@ class FADA(TwoDomains):
 
     Settings = FADASettings
     settings: FADASettings
+    state = (*TwoDomains.state, "discriminator", "discriminator_optimiser")
     summary = "From scratch: a discriminator of pair groups, and an encoder that confuses it about the domains."
     citation = "Motiian et al., Few-Shot Adversarial Domain Adaptation, NeurIPS 2017"
 
@@ -53,11 +54,6 @@ class FADA(TwoDomains):
             width = self.network.embed(setup.images)[1].flatten(1).shape[1]
         self.discriminator = discriminator(width, self.settings.hidden).to(self.device)
         self.discriminator_optimiser = adam(self.discriminator, self.settings.discriminator_rate)
-
-    @property
-    def training_parameters(self) -> int:
-        beside = sum(parameter.numel() for parameter in self.discriminator.parameters())
-        return super().training_parameters + beside
 
     def step(self, batch: Batch, step: int) -> dict[str, Tensor]:
         settings = self.settings
@@ -71,21 +67,19 @@ class FADA(TwoDomains):
             loss = self.train_discriminator(z, pairs)
             return {"loss": loss, "discriminator": loss}
         losses, z = self.train_encoder(batch, target, pairs)
-        # On the embeddings that the encoder's step was taken from: one pass of the network a step, not two.
+        # On the embeddings that the encoder's step was taken from: one pass of the network per step, not two.
         return {**losses, "discriminator": self.train_discriminator(z, pairs)}
 
     def train_on_source(self, batch: Batch) -> dict[str, Tensor]:
         loss = task_loss(self.network(batch.images), batch.labels).mean()
-        self._descend(self.optimiser, loss)
-        return {"loss": loss.detach(), "task": loss.detach()}
+        return descend(self.optimiser, loss, task=loss)
 
     def train_discriminator(self, z: Tensor, pairs: Sequence[Tensor]) -> Tensor:
         """Cross-entropy over the four groups, the encoder fixed."""
         logits = self.discriminator(torch.cat([paired(z.detach(), group) for group in pairs]))
         groups = torch.cat([torch.full((group.shape[1],), place) for place, group in enumerate(pairs)])
         loss = F.cross_entropy(logits, groups.to(logits.device)) if len(groups) else logits.sum()
-        self._descend(self.discriminator_optimiser, loss)
-        return loss.detach()
+        return descend(self.discriminator_optimiser, loss)["loss"]
 
     def train_encoder(self, batch: Batch, target: Batch, pairs: Sequence[Tensor]) -> tuple[dict[str, Tensor], Tensor]:
         """Cross-entropy on both domains, plus γ times the confusion of groups 2 with 1 and 4 with 3."""
@@ -94,8 +88,7 @@ class FADA(TwoDomains):
         task = task_loss(logits[:count], batch.labels).mean() + task_loss(logits[count:], target.labels).mean()
         confusion = self.confusion(z, pairs)
         loss = task + self.settings.gamma * confusion
-        self._descend(self.optimiser, loss)
-        return {"loss": loss.detach(), "task": task.detach(), "confusion": confusion.detach()}, z.detach()
+        return descend(self.optimiser, loss, task=task, confusion=confusion), z.detach()
 
     def confusion(self, z: Tensor, pairs: Sequence[Tensor]) -> Tensor:
         """−E[log D₁(G₂)] − E[log D₃(G₄)]: small where pairs across the domains pass as pairs of the source."""
@@ -105,23 +98,6 @@ class FADA(TwoDomains):
             if len(logits):
                 loss = loss + F.cross_entropy(logits, torch.full((len(logits),), taken_for, device=z.device))
         return loss
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            **super().state_dict(),
-            "discriminator": self.discriminator.state_dict(),
-            "discriminator_optimiser": self.discriminator_optimiser.state_dict(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
-        self.discriminator.load_state_dict(state["discriminator"])
-        self.discriminator_optimiser.load_state_dict(state["discriminator_optimiser"])
-
-    def _descend(self, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
 
 
 def discriminator(width: int, hidden: int) -> nn.Sequential:

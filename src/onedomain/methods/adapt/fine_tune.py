@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from pydantic import Field
 
+from onedomain.components.descent import descend
 from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
 from onedomain.methods.adapt.base import Adaptation, ShotsSettings
@@ -18,7 +19,7 @@ class FineTuneSettings(ShotsSettings):
 
     steps: int = Field(0, ge=0, le=10**9, description="training steps; 0: as many as make up the epochs")
     epochs: int = Field(100, ge=1, description="passes over the drawn images: fixed in advance, see docs/adaptation.md")
-    batch_size: int = Field(16, ge=1, le=2**16, description="images a step (paper: 16)")
+    batch_size: int = Field(16, ge=1, le=2**16, description="images per step (paper: 16)")
     learning_rate: float = Field(1e-4, gt=0, description="Adam's rate (paper: 1e-4)")
     checkpoint_every: int = Field(200, ge=1, description="steps between two checkpoints")
     log_every: int = Field(10, ge=1, description="steps that one line of metrics.jsonl averages over")
@@ -40,7 +41,4 @@ class FineTune(Adaptation):
     def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         batch = self.shown(batch)
         loss = task_loss(self.network(batch.images), batch.labels, self.shots.void).mean()
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return {"loss": loss.detach()}
+        return descend(self.optimiser, loss)
