@@ -17,7 +17,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     steps: int = Field(10_000, ge=1, le=10**9, description="training steps (the paper's Digits protocol: 10,000)")
-    batch_size: int = Field(32, ge=1, le=2**16, description="images a step (paper: 32)")
+    batch_size: int = Field(32, ge=1, le=2**16, description="images per step (paper: 32)")
     learning_rate: float = Field(1e-4, gt=0, description="rate of the optimiser (paper, Digits: 1e-4)")
     optimiser: Literal["adam", "sgd"] = Field(
         "adam", description="what trains the network; sgd has Nesterov momentum 0.9 (paper, Digits: Adam)"

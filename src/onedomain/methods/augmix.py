@@ -25,7 +25,7 @@ class AugMix(LossMethod):
 
     Settings = AugMixSettings
     settings: AugMixSettings
-    summary = "Mixed chains of simple operations, answered like the image itself (Jensen–Shannon loss)."
+    summary = "Mixed chains of image operations, answered alike."
     citation = "Hendrycks et al., AugMix, ICLR 2020"
     cost = 3.4
     dense = False  # its operations move pixels

@@ -63,7 +63,7 @@ class Method(ABC):
     """
 
     Settings: ClassVar[type[Settings]] = Settings
-    summary: ClassVar[str]  # one line for `onedomain methods`
+    summary: ClassVar[str]  # for `onedomain methods`: up to 57 characters are shown whole
     citation: ClassVar[str]
     cost: ClassVar[float | None] = None  # time of a step relative to ERM's (`python -m bench methods`)
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)

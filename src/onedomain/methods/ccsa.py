@@ -26,7 +26,7 @@ class CCSA(LossMethod):
 
     Settings = CCSASettings
     settings: CCSASettings
-    summary = "Same-class samples near, other classes a margin apart, in the embedding space."
+    summary = "Embeddings of one class drawn together, others apart."
     citation = "Motiian et al., Unified Deep Supervised Domain Adaptation and Generalization, ICCV 2017"
     cost = 1.0
     needs_embedding = True

@@ -18,7 +18,7 @@ class DSNE(CCSA):
 
     Settings = DSNESettings
     settings: DSNESettings
-    summary = "The farthest of the own class nearer than the nearest of another, in the embedding space."
+    summary = "The nearest other class beyond the farthest own one."
     citation = "Xu et al., d-SNE: Domain Adaptation using Stochastic Neighborhood Embedding, CVPR 2019"
 
     def over_pairs(self, z: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from onedomain.methods.base import LossMethod
 class ERM(LossMethod):
     """The baseline that every other method is measured against: minimise Eq. 2 over the source domain."""
 
-    summary = "Cross-entropy on the source, without augmentation: the baseline."
+    summary = "Plain training on the source: the baseline."
     citation = "Vapnik, Statistical Learning Theory, 1998; Koltchinskii, Oracle Inequalities, 2011"
     cost = 1.0
 

@@ -60,7 +60,7 @@ class GUD(Method):
 
     Settings = GUDSettings
     settings: GUDSettings
-    summary = "Images that climb the loss join the training set, round by round."
+    summary = "Images that climb the loss join the training set."
     needs_embedding = True
     citation = "Volpi et al., Generalizing to Unseen Domains via Adversarial Data Augmentation, NeurIPS 2018"
     cost = 1.0

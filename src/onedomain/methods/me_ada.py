@@ -21,7 +21,7 @@ class MEADA(GUD):
 
     Settings = MEADASettings
     settings: MEADASettings
-    summary = "Images that climb the loss and the network's entropy join the training set, round by round."
+    summary = "GUD, whose images also climb the entropy."
     citation = "Zhao et al., Maximum-Entropy Adversarial Data Augmentation, NeurIPS 2020"
     cost = 1.0
 

@@ -40,7 +40,7 @@ class MetaRandConv(AdamMethod):
 
     Settings = MetaRandConvSettings
     settings: MetaRandConvSettings
-    summary = "Random convolutions of the batch as the meta-test domains of SDG's scheme (ours)."
+    summary = "Random convolutions as the meta-test of SDG (ours)."
     citation = "this library; Qiao, Zhao, Peng, CVPR 2020; Choi et al., CVPR 2023"
     cost = 5.1
 

@@ -28,7 +28,7 @@ class MovedRandConv(ProRandConv):
 
     Settings = MovedRandConvSettings
     settings: MovedRandConvSettings
-    summary = "Pro-RandConv on images that are turned, scaled, slanted and shifted: other textures and shapes (ours)."
+    summary = "Pro-RandConv on turned, scaled, moved images (ours)."
     citation = "this library; Choi et al., CVPR 2023"
     cost = 2.2
 

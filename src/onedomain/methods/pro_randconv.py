@@ -23,7 +23,7 @@ class ProRandConv(LossMethod):
 
     Settings = ProRandConvSettings
     settings: ProRandConvSettings
-    summary = "Small random convolutions, repeated, with displaced points and contrast, beside the images themselves."
+    summary = "Small random convolutions, repeated, beside the images."
     citation = "Choi et al., Progressive Random Convolutions for Single Domain Generalization, CVPR 2023"
     cost = 2.1
 

@@ -27,7 +27,7 @@ class RandConv(LossMethod):
 
     Settings = RandConvSettings
     settings: RandConvSettings
-    summary = "Random convolutions of several sizes as views that must be answered alike."
+    summary = "Random convolutions as views to be answered alike."
     citation = "Xu et al., Robust and Generalizable Visual Representation Learning via Random Convolutions, ICLR 2021"
     cost = 3.4
 

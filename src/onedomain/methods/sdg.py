@@ -89,7 +89,7 @@ class SDG(Method):
 
     Settings = SDGSettings
     settings: SDGSettings
-    summary = "Adversarial domains, relaxed by a Wasserstein auto-encoder, as the meta-test of meta-learning."
+    summary = "Adversarial domains, relaxed by a WAE, in meta-learning."
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Zhao, Peng, CVPR 2020"
     cost = 4.2

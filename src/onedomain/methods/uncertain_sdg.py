@@ -96,7 +96,7 @@ class UncertainSDG(Method):
 
     Settings = UncertainSDGSettings
     settings: UncertainSDGSettings
-    summary = "Learned feature noise and mixup as the meta-test of meta-learning; tells how unsure it is of a domain."
+    summary = "Learned feature noise and mixup; tells how unsure it is."
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Peng, CVPR 2021"
     cost = 8.1
