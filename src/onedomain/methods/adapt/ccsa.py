@@ -26,7 +26,7 @@ class CCSA(TwoDomains):
 
     Settings = CCSASettings
     settings: CCSASettings
-    summary = "From scratch: same-class pairs across source and target near, others a margin apart."
+    summary = "From scratch: pairs of one class near across domains."
     citation = "Motiian et al., Unified Deep Supervised Domain Adaptation and Generalization, ICCV 2017"
 
     def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:

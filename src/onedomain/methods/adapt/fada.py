@@ -44,7 +44,7 @@ class FADA(TwoDomains):
     Settings = FADASettings
     settings: FADASettings
     state = (*TwoDomains.state, "discriminator", "discriminator_optimiser")
-    summary = "From scratch: a discriminator of pair groups, and an encoder that confuses it about the domains."
+    summary = "From scratch: pairs of images that hide their domain."
     citation = "Motiian et al., Few-Shot Adversarial Domain Adaptation, NeurIPS 2017"
 
     def set_up(self, setup: Setup) -> None:

@@ -30,7 +30,7 @@ class FineTune(Adaptation):
 
     Settings = FineTuneSettings
     settings: FineTuneSettings
-    summary = "Cross-entropy on a few labelled target images, from the weights of the run."
+    summary = "Cross-entropy on a few labelled target images."
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source, section 7.4"
 
     def planned(self, shots: int) -> dict[str, Any]:
