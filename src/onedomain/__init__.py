@@ -5,85 +5,58 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from onedomain._version import __version__
-from onedomain.errors import OnedomainError, TrainingDiverged, UserError
+from onedomain._version import __version__ as __version__
+from onedomain.errors import OnedomainError as OnedomainError
+from onedomain.errors import TrainingDiverged as TrainingDiverged
+from onedomain.errors import UserError as UserError
 
 if TYPE_CHECKING:
-    from onedomain.benchmarks import Benchmark
-    from onedomain.data.domain import Domain
-    from onedomain.data.frames import frame_folder
-    from onedomain.data.own import image_folder
-    from onedomain.evaluation.scores import Evaluation, Scores
-    from onedomain.methods import method_names
-    from onedomain.methods.augmix import AugMix
-    from onedomain.methods.ccsa import CCSA
-    from onedomain.methods.d_sne import DSNE
-    from onedomain.methods.erm import ERM
-    from onedomain.methods.gud import GUD
-    from onedomain.methods.jigen import JiGen
-    from onedomain.methods.me_ada import MEADA
-    from onedomain.methods.meta_randconv import MetaRandConv
-    from onedomain.methods.moved_randconv import MovedRandConv
-    from onedomain.methods.pro_randconv import ProRandConv
-    from onedomain.methods.randconv import RandConv
-    from onedomain.methods.sdg import SDG
-    from onedomain.methods.uncertain_sdg import UncertainSDG
-    from onedomain.training.adapted import Adapted
-    from onedomain.training.fit import fit, load
-    from onedomain.training.run import Predictions, Run
+    from onedomain.benchmarks import Benchmark as Benchmark
+    from onedomain.data.domain import Domain as Domain
+    from onedomain.data.frames import frame_folder as frame_folder
+    from onedomain.data.own import image_folder as image_folder
+    from onedomain.evaluation.scores import Evaluation as Evaluation
+    from onedomain.evaluation.scores import Scores as Scores
+    from onedomain.methods import method_names as method_names
+    from onedomain.methods.augmix import AugMix as AugMix
+    from onedomain.methods.ccsa import CCSA as CCSA
+    from onedomain.methods.d_sne import DSNE as DSNE
+    from onedomain.methods.erm import ERM as ERM
+    from onedomain.methods.gud import GUD as GUD
+    from onedomain.methods.jigen import JiGen as JiGen
+    from onedomain.methods.me_ada import MEADA as MEADA
+    from onedomain.methods.meta_randconv import MetaRandConv as MetaRandConv
+    from onedomain.methods.moved_randconv import MovedRandConv as MovedRandConv
+    from onedomain.methods.pro_randconv import ProRandConv as ProRandConv
+    from onedomain.methods.randconv import RandConv as RandConv
+    from onedomain.methods.sdg import SDG as SDG
+    from onedomain.methods.uncertain_sdg import UncertainSDG as UncertainSDG
+    from onedomain.training.adapted import Adapted as Adapted
+    from onedomain.training.fit import fit as fit
+    from onedomain.training.fit import load as load
+    from onedomain.training.run import Predictions as Predictions
+    from onedomain.training.run import Run as Run
 
 # Imported when first asked for, so that `onedomain --help` does not wait for torch.
 _WHERE = {
-    "Adapted": "onedomain.training.adapted",
-    "Benchmark": "onedomain.benchmarks",
-    "Domain": "onedomain.data.domain",
-    "frame_folder": "onedomain.data.frames",
-    "image_folder": "onedomain.data.own",
-    "Evaluation": "onedomain.evaluation.scores",
-    "Scores": "onedomain.evaluation.scores",
-    "Predictions": "onedomain.training.run",
-    "Run": "onedomain.training.run",
-    "fit": "onedomain.training.fit",
-    "load": "onedomain.training.fit",
-    "method_names": "onedomain.methods",
+    "Adapted": "training.adapted",
+    "Benchmark": "benchmarks",
+    "Domain": "data.domain",
+    "Evaluation": "evaluation.scores",
+    "Predictions": "training.run",
+    "Run": "training.run",
+    "Scores": "evaluation.scores",
+    "fit": "training.fit",
+    "frame_folder": "data.frames",
+    "image_folder": "data.own",
+    "load": "training.fit",
+    "method_names": "methods",
 }
-
-__all__ = [
-    "CCSA",
-    "DSNE",
-    "ERM",
-    "GUD",
-    "MEADA",
-    "SDG",
-    "Adapted",
-    "AugMix",
-    "Benchmark",
-    "Domain",
-    "Evaluation",
-    "JiGen",
-    "MetaRandConv",
-    "MovedRandConv",
-    "OnedomainError",
-    "Predictions",
-    "ProRandConv",
-    "RandConv",
-    "Run",
-    "Scores",
-    "TrainingDiverged",
-    "UncertainSDG",
-    "UserError",
-    "__version__",
-    "fit",
-    "frame_folder",
-    "image_folder",
-    "load",
-    "method_names",
-]
 
 
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
-        return getattr(importlib.import_module(_WHERE[name]), name)
+        return getattr(importlib.import_module(f"onedomain.{_WHERE[name]}"), name)
     from onedomain.methods import method_class, method_names
 
     # Every method's class is here under its own name: the file uncertain_sdg.py holds od.UncertainSDG.
@@ -94,4 +67,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    from onedomain.methods import METHODS
+
+    classes = (kind.__name__ for kind in (*METHODS.own(), OnedomainError, TrainingDiverged, UserError))
+    return sorted([*_WHERE, *classes, "__version__"])

@@ -256,5 +256,5 @@ def test_the_package_offers_every_method_under_its_own_name():
     assert od.ERM.__name__ == "ERM"
     with pytest.raises(AttributeError):
         _ = od.NoSuchMethod
-    for name in od.__all__:
+    for name in dir(od):
         assert getattr(od, name) is not None

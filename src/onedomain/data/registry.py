@@ -28,6 +28,10 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         return sorted({*self._files(), *installed(self.package)})
 
+    def own(self) -> list[type[T]]:
+        """The classes of the library itself."""
+        return [self.find(name) for name in self._files()]
+
     def find(self, name: str) -> type[T]:
         """The class of this name; a UserError names those that there are."""
         if name in self._files():
