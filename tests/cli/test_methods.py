@@ -54,7 +54,7 @@ def test_methods_as_json(onedomain):
     everything = json.loads(onedomain("methods", "--json")[1])
     assert {"name", "summary", "citation", "cost", "settings"} == set(everything["methods"][0])
     assert [row["name"] for row in everything["methods"]] == method_names()
-    assert [row["name"] for row in everything["adaptations"]] == ["fine-tune", "ccsa", "fada"]
+    assert [row["name"] for row in everything["adaptations"]] == adaptation_names()
     [sdg] = [row for row in everything["methods"] if row["name"] == "sdg"]
     assert sdg["settings"]["alpha"]["default"] == 1.0
     assert json.loads(onedomain("methods", "sdg", "--json")[1]) == {"methods": [sdg], "adaptations": []}

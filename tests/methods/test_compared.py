@@ -16,14 +16,10 @@ from onedomain.data.domain import Domain
 from onedomain.methods import method_class, method_names
 from onedomain.training.loop import BalancedBatches
 from tests.conftest import TinyNet, make_tiny
-from tests.methods.compared import QUICK, SETTINGS, begun, fit
+from tests.methods.compared import NAMES, QUICK, begun, fit
 
 
-def test_no_method_escapes_these_tests():
-    assert set(SETTINGS) | {"erm", "sdg", "uncertain-sdg"} == set(method_names())  # which have files of their own
-
-
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_it_learns_on_ones_own_network_and_data(name):
     tiny = make_tiny(60)
     run = fit(name, tiny, steps=80)
@@ -31,7 +27,7 @@ def test_it_learns_on_ones_own_network_and_data(name):
     assert run.history[-1]["loss"] < run.history[0]["loss"]
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_killed_and_resumed_it_ends_with_the_same_bits(name, tiny, tmp_path, monkeypatch):
     fit(name, tiny, steps=12, out=tmp_path / "whole")
     kind = method_class(name)
@@ -205,9 +201,8 @@ def test_moved_randconv_learns_shapes_that_pro_randconv_misses():
 
 
 @pytest.mark.parametrize("name", method_names())
-def test_every_method_says_what_it_does_where_it_is_from_and_what_it_costs(name):
+def test_every_method_says_what_it_does_and_where_it_is_from(name):
     kind = method_class(name)
     assert kind.summary
     assert kind.citation
-    assert kind.cost is not None
-    assert kind.cost >= 1
+    assert kind.cost is None or kind.cost >= 1  # measured by `python -m bench methods`

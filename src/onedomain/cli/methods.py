@@ -60,7 +60,8 @@ def methods(options: Options) -> None:
         _show_list(found["adaptations"])
     else:
         _show_list(found["methods"])
-        print(f"\nMethods of adapt: {', '.join(found['adaptations'])} (listed by --adaptations).")
+        others = f"Methods of adapt: {', '.join(found['adaptations'])} (listed by --adaptations)."
+        print("", *textwrap.wrap(others, WIDTH), sep="\n")
         print("One of them with its settings: onedomain methods NAME")
 
 

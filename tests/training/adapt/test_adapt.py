@@ -19,6 +19,7 @@ from tests.adapting import make_dim
 from tests.conftest import TinyNet, make_tiny
 
 QUICK = {
+    **{name: {"steps": 12} for name in adaptation_names()},  # also of one that is new
     "fine-tune": {"learning_rate": 1e-2, "steps": 12},
     "ccsa": {"batch_size": 12, "steps": 12},
     "fada": {"batch_size": 12, "steps": 12, "pretrain_steps": 4, "discriminator_steps": 4},
@@ -72,7 +73,7 @@ def test_an_adapted_run_is_saved_and_comes_back_with_its_parent(run, dim, tmp_pa
     assert info.parent_weights == weights_fingerprint(run.network.module)
     assert len(set(info.images)) == 12
     assert set(info.images) <= set(dim.image_fingerprints())
-    assert again.manifest.method == ("erm" if name == "fine-tune" else name)
+    assert again.manifest.method == (name if adaptation_class(name).from_scratch else "erm")
     assert again.manifest.source == run.manifest.source
 
 
