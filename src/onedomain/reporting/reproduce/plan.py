@@ -13,8 +13,7 @@ from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.methods import method_class
 from onedomain.methods.adapt import adaptation_class
-from onedomain.reporting.reproduce.declare import PARENT_SEED, Scale, Table
-from onedomain.reporting.reproduce.rows import Adapting, Row
+from onedomain.reporting.reproduce.declare import PARENT_SEED, Adapting, Row, Scale, Table
 from onedomain.runs.commandline import what_to_adapt, what_to_train
 from onedomain.runs.identity import BEFORE_IT, LAST, Identity, first_difference, identify, spoken
 from onedomain.runs.layout import BEFORE, MANIFEST
