@@ -17,6 +17,7 @@ from onedomain.evaluation.corruption_error import (
 )
 from onedomain.reporting.reproduce.paper import PAPER
 from onedomain.runs.baseline import command_for_erm, find_erm
+from onedomain.runs.identity import identify
 from onedomain.settings import Settings
 from tests.corrupted import keys_of
 
@@ -153,10 +154,10 @@ def test_the_command_that_makes_a_missing_erm_run():
         "alpha": 1.0,
     }
     usual = {"optimiser": "sgd", "learning_rate": 0.2, "steps": 90}
-    command = command_for_erm(row("fog-1", 0.5, settings=settings), usual, Path("runs/my run"))
+    command = command_for_erm(identify(row("fog-1", 0.5, settings=settings)), usual, Path("runs/my run"))
     assert command == (
         "onedomain train --benchmark cifar10-c --method erm --seed 3 --steps 70 --set learning_rate=0.1 "
         "--out 'runs/my run'"
     )
-    own_images = command_for_erm(row("fog-1", 0.5, trained_on=None), {}, Path("x"))
+    own_images = command_for_erm(identify(row("fog-1", 0.5, trained_on=None)), {}, Path("x"))
     assert own_images == "onedomain train --source DIR --method erm --seed 3 --out x"
