@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from onedomain.data.corruptions import SEVERITIES
-from onedomain.evaluation.corruption_error import from_records
+from onedomain.evaluation.corruption_error import mean_corruption_error, relative_mean_corruption_error
 from onedomain.reporting.average import average, mean
 from onedomain.reporting.reproduce.paper import AVERAGE, paper_average, paper_value
 from onedomain.runs.identity import Identity
 
-WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
 CLEAN = "cifar10"  # the domain of clean images beside corrupted ones
 
 
@@ -125,7 +123,7 @@ class MeanOf(Column):
 
 @dataclass(frozen=True)
 class RelativeError(Column):
-    """`mce` or `rmce` at the worst severity, relative to another row's run of the same seed."""
+    """mCE or, as `rmce`, RmCE: errors on domains by those of another row's run of the same seed."""
 
     unit: str = field(default="", kw_only=True)
     baseline: str = field(default="erm", kw_only=True)
@@ -133,12 +131,21 @@ class RelativeError(Column):
     def value(self, run: RunScores, scored: Sequence[str], baseline: RunScores | None = None) -> float | None:
         if baseline is None:
             return None
-        domains = [*(domain for domain in self.over if domain in scored), CLEAN]
+        chosen = [domain for domain in self.over if domain in scored]
         own, other = (
-            from_records([row for name in domains for row in each.records.get(name, {}).values()], each.benchmark)
+            {
+                domain: 1 - right
+                for domain in (*chosen, CLEAN)
+                if (right := average(each.records, [domain], each.metric)) is not None
+            }
             for each in (run, baseline)
         )
-        return own.relative_to(other, WORST)[self.name]
+        errors = {domain: own[domain] for domain in chosen}
+        if self.name != "rmce":
+            return mean_corruption_error(errors, other)
+        if CLEAN not in own or CLEAN not in other:
+            return None
+        return relative_mean_corruption_error(errors, own[CLEAN], other, other[CLEAN])
 
 
 @dataclass(frozen=True)
