@@ -16,10 +16,9 @@ from onedomain.errors import OnedomainError, UserError
 from onedomain.reporting import table as model
 from onedomain.reporting.render.terminal import show
 from onedomain.reporting.reproduce.declare import Table
-from onedomain.reporting.reproduce.estimate import Estimate, estimate
 from onedomain.reporting.reproduce.formats import as_json as result_as_json
 from onedomain.reporting.reproduce.formats import tables, write_files
-from onedomain.reporting.reproduce.grid import Request, collect, load_data, run_grid
+from onedomain.reporting.reproduce.grid import Estimate, Request, collect, estimate, load_data, run_grid
 from onedomain.reporting.reproduce.plan import PlannedRun, planned_steps
 from onedomain.reporting.reproduce.result import Result, tabulate
 from onedomain.reporting.sweep import sole_use

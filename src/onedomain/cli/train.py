@@ -60,8 +60,7 @@ def train(options: Options) -> None:
 
     Without options: ERM on digits-lite. Killed or stopped, it goes on with --resume and ends with the same weights.
     """
-    from onedomain.benchmarks.protocol.request import TrainingRequest
-    from onedomain.benchmarks.protocol.scoring import score_on
+    from onedomain.benchmarks.protocol.request import TrainingRequest, score_on
     from onedomain.cli.evaluate import show_and_keep
     from onedomain.data import data_folder
     from onedomain.data.progress import say

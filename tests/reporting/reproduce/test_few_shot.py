@@ -18,8 +18,8 @@ from onedomain.reporting.render.latex import as_latex
 from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.reproduce.columns import average_over, score
 from onedomain.reporting.reproduce.declare import Adapting, Row, Scale, Table
-from onedomain.reporting.reproduce.estimate import estimate
 from onedomain.reporting.reproduce.formats import as_json, numbers, tables
+from onedomain.reporting.reproduce.grid import estimate
 from onedomain.reporting.reproduce.plan import Bench, adapting, configured, plan
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES

@@ -16,7 +16,7 @@ from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.reporting.reproduce.columns import score
 from onedomain.reporting.reproduce.declare import Row, Scale, Table
-from onedomain.reporting.reproduce.estimate import estimate
+from onedomain.reporting.reproduce.grid import estimate
 from onedomain.reporting.reproduce.plan import Bench, configured, plan
 from tests.conftest import TinyNet, make_tiny
 
