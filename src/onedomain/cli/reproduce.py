@@ -11,18 +11,12 @@ GROUP = shared.RESULTS
 RUNS = "Runs"
 
 
-def _table_names() -> list[str]:
-    from onedomain.reporting.reproduce.tables import TABLES
-
-    return list(TABLES)
-
-
 @dataclass(frozen=True)
 class Options:
     name: str = shared.argument(
         "NAME",
         "digits, efficiency, ablation, curves, segmentation, few-shot, cifar-severity or cifar-corruptions.",
-        complete=_table_names,
+        complete="reporting.reproduce.tables:TABLES",
     )
     scale: str = shared.option(
         "--scale quick|full", "A reduced protocol, or the whole one (many hours).", default="quick"

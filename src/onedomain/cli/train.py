@@ -12,26 +12,16 @@ from onedomain.cli import options as shared
 GROUP = shared.TRAIN
 
 
-def _method_names() -> list[str]:
-    from onedomain.methods import method_names
-
-    return method_names()
-
-
-def _network_names() -> list[str]:
-    from onedomain.networks import network_names
-
-    return network_names()
-
-
 @dataclass(frozen=True)
 class Options:
     benchmark: str | None = shared.benchmark()
-    method: str | None = shared.option("--method -m", "See `onedomain methods`. [erm]", complete=_method_names)
+    method: str | None = shared.option("--method -m", "See `onedomain methods`. [erm]", complete="methods:method_names")
     seed: int | None = shared.option("--seed", "Decides everything random. [0]")
     steps: int | None = shared.steps()
     assignments: list[str] | None = shared.assignments()
-    network: str | None = shared.option("--network", "Another network than the benchmark's.", complete=_network_names)
+    network: str | None = shared.option(
+        "--network", "Another network than the benchmark's.", complete="networks:network_names"
+    )
     weights: str | None = shared.option(
         "--weights FILE", "Weights to start from: .safetensors, or .pth of tensors only."
     )
