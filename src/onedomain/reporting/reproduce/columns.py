@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from onedomain.evaluation.corruption_error import mean_corruption_error, relative_mean_corruption_error
+from onedomain.evaluation.corruption_error import mean_corruption_error
 from onedomain.reporting.average import average, mean
 from onedomain.reporting.reproduce.paper import AVERAGE, paper_average, paper_value
 from onedomain.runs.identity import Identity
@@ -141,11 +141,8 @@ class RelativeError(Column):
             for each in (run, baseline)
         )
         errors = {domain: own[domain] for domain in chosen}
-        if self.name != "rmce":
-            return mean_corruption_error(errors, other)
-        if CLEAN not in own or CLEAN not in other:
-            return None
-        return relative_mean_corruption_error(errors, own[CLEAN], other, other[CLEAN])
+        clean = (own.get(CLEAN), other.get(CLEAN)) if self.name == "rmce" else ()
+        return mean_corruption_error(errors, other, *clean)
 
 
 @dataclass(frozen=True)
