@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from onedomain.cli.board import board
-from onedomain.reporting.sweep import RunProgress
+from onedomain.reporting.sweep import Ended, RunProgress
 
 
 def go(shown, clock):
@@ -16,8 +17,8 @@ def go(shown, clock):
             RunProgress("sdg-0", "starting"),
         ]
         shown.show(running, second / 200, 139.0 - second)
-    shown.ended("erm-0", 61.0, "", "logs/erm-0.log")
-    shown.ended("sdg-0", 62.0, "loss became nan", "logs/sdg-0.log")
+    shown.ended(Ended("erm-0", Path("logs/erm-0.log"), 61.0))
+    shown.ended(Ended("sdg-0", Path("logs/sdg-0.log"), 62.0, "loss became nan"))
     shown.stopping()
     shown.stopping()
 

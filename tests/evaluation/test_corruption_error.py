@@ -13,10 +13,10 @@ from onedomain.evaluation.corruption_error import (
     Robustness,
     from_records,
     mean_corruption_error,
-    relative_mean_corruption_error,
 )
 from onedomain.reporting.reproduce.paper import PAPER
 from onedomain.runs.baseline import command_for_erm, find_erm
+from onedomain.runs.identity import identify
 from onedomain.settings import Settings
 from tests.corrupted import keys_of
 
@@ -36,11 +36,11 @@ def test_mce_of_the_papers_table(method):
 
 def test_rmce_of_the_papers_table_with_assumed_clean_errors():
     sdg, erm = paper_errors("sdg"), paper_errors("erm")
-    found = relative_mean_corruption_error(sdg, ASSUMED_CLEAN["sdg"], erm, ASSUMED_CLEAN["erm"])
+    found = mean_corruption_error(sdg, erm, ASSUMED_CLEAN["sdg"], ASSUMED_CLEAN["erm"])
     assert round(found, 2) == TABLE_4["sdg"]["rmce"] == 0.77
-    assert relative_mean_corruption_error(erm, 0.05, erm, 0.05) == pytest.approx(1)
+    assert mean_corruption_error(erm, erm, 0.05, 0.05) == pytest.approx(1)
     # With equal clean errors it could not be 0.77: SDG's must have been a little worse than ERM's.
-    assert min(relative_mean_corruption_error(sdg, c / 1000, erm, c / 1000) for c in range(0, 80)) > 0.80
+    assert min(mean_corruption_error(sdg, erm, c / 1000, c / 1000) for c in range(0, 80)) > 0.80
 
 
 def test_a_table_computed_by_hand():
@@ -49,12 +49,12 @@ def test_a_table_computed_by_hand():
     # 0.30/0.40 = 0.75, 0.25/0.20 = 1.25, 0.25/0.50 = 0.5
     assert mean_corruption_error(own, erm) == pytest.approx((0.75 + 1.25 + 0.5) / 3)
     # clean 0.05 and 0.10: (0.25, 0.20, 0.20) / (0.30, 0.10, 0.40) = 0.8333, 2, 0.5
-    assert relative_mean_corruption_error(own, 0.05, erm, 0.10) == pytest.approx((0.25 / 0.30 + 2 + 0.5) / 3)
+    assert mean_corruption_error(own, erm, 0.05, 0.10) == pytest.approx((0.25 / 0.30 + 2 + 0.5) / 3)
 
 
 def test_where_they_are_not_defined():
     assert mean_corruption_error({"fog": 0.1}, {"fog": 0.0}) is None
-    assert relative_mean_corruption_error({"fog": 0.1}, 0.1, {"fog": 0.2}, 0.2) is None
+    assert mean_corruption_error({"fog": 0.1}, {"fog": 0.2}, 0.1, 0.2) is None
     assert mean_corruption_error({}, {}) is None
 
 
@@ -153,10 +153,10 @@ def test_the_command_that_makes_a_missing_erm_run():
         "alpha": 1.0,
     }
     usual = {"optimiser": "sgd", "learning_rate": 0.2, "steps": 90}
-    command = command_for_erm(row("fog-1", 0.5, settings=settings), usual, Path("runs/my run"))
+    command = command_for_erm(identify(row("fog-1", 0.5, settings=settings)), usual, Path("runs/my run"))
     assert command == (
         "onedomain train --benchmark cifar10-c --method erm --seed 3 --steps 70 --set learning_rate=0.1 "
         "--out 'runs/my run'"
     )
-    own_images = command_for_erm(row("fog-1", 0.5, trained_on=None), {}, Path("x"))
+    own_images = command_for_erm(identify(row("fog-1", 0.5, trained_on=None)), {}, Path("x"))
     assert own_images == "onedomain train --source DIR --method erm --seed 3 --out x"

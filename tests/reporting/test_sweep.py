@@ -28,8 +28,8 @@ class Told:
     def begun(self, name):
         self.lines.append(("begun", name))
 
-    def ended(self, name, seconds, error, log):
-        self.lines.append(("ended", name, error))
+    def ended(self, run):
+        self.lines.append(("ended", run.name, run.error))
 
     def show(self, running, share, seconds_left):
         self.most = max(self.most, len(running))

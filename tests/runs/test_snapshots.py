@@ -10,7 +10,7 @@ from onedomain.data.arrays import save_arrays
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.methods.uncertain_sdg import UncertainSDG
-from onedomain.runs.snapshots import read_snapshots
+from onedomain.runs.samples import read_snapshots
 from tests.conftest import TinyNet
 
 QUICK = {"steps": 20, "batch_size": 12, "warm_up": 3, "learning_rate": 1e-2, "checkpoint_every": 5, "image": False}

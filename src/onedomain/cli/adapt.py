@@ -12,12 +12,6 @@ from onedomain.cli import options as shared
 GROUP = shared.USE
 
 
-def _adaptation_names() -> list[str]:
-    from onedomain.methods.adapt import adaptation_names
-
-    return adaptation_names()
-
-
 def _target_names() -> list[str]:
     from onedomain.benchmarks import BENCHMARKS
 
@@ -37,7 +31,10 @@ class Options:
         "--shots", "Images to draw per class; for segmentation, in all.", default=shared.REQUIRED
     )
     method: str = shared.option(
-        "--method -m", "fine-tune, or from scratch: fada, ccsa.", complete=_adaptation_names, default="fine-tune"
+        "--method -m",
+        "fine-tune, or from scratch: fada, ccsa.",
+        complete="methods.adapt:adaptation_names",
+        default="fine-tune",
     )
     seeds: int = shared.option("--seeds", "How many draws, each adapted by itself.", default=1)
     seed: int = shared.option("--seed", "Of the first draw.", default=0)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from onedomain.data.progress import duration
-from onedomain.reporting.sweep import Board, RunProgress
+from onedomain.reporting.sweep import Board, Ended, RunProgress
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -36,30 +36,6 @@ def board(label: str, runs: int) -> Iterator[Board]:
         yield _Bars(bars, label, runs)
 
 
-class _Bars:
-    def __init__(self, bars: Progress, label: str, runs: int) -> None:
-        self.bars, self.label, self.runs, self.ended_runs = bars, label, runs, 0
-        self.all = bars.add_task(label, total=1.0, text="")
-        self.tasks: dict[str, TaskID] = {}
-
-    def begun(self, name: str) -> None:
-        self.tasks[name] = self.bars.add_task(f"  {name}", total=None, text="starting")
-
-    def ended(self, name: str, seconds: float, error: str, log: str) -> None:
-        self.bars.remove_task(self.tasks.pop(name))
-        self.bars.console.print(_ended(name, seconds, error, log))
-        self.ended_runs += 1
-
-    def show(self, running: Sequence[RunProgress], share: float, seconds_left: float) -> None:
-        text = f"{self.ended_runs}/{self.runs} runs  {duration(seconds_left)} left"
-        self.bars.update(self.all, completed=share, text=text)
-        for run in running:
-            self.bars.update(self.tasks[run.name], completed=run.done, total=run.total or None, text=run.text)
-
-    def stopping(self) -> None:
-        self.bars.update(self.all, description=f"{self.label}: the runs save and stop")
-
-
 class _Lines:
     """A line when a run begins or ends, and every 30 s one of all that go."""
 
@@ -70,9 +46,10 @@ class _Lines:
     def begun(self, name: str) -> None:
         self._say(f"begin  {name}")
 
-    def ended(self, name: str, seconds: float, error: str, log: str) -> None:
+    def ended(self, run: Ended) -> None:
         self.ended_runs += 1
-        self._say(_ended(name, seconds, error, log))
+        failed = f"failed {run.name}: {run.error} (log: {run.log})"
+        self._say(failed if run.error else f"done   {run.name} in {duration(run.seconds)}")
 
     def show(self, running: Sequence[RunProgress], share: float, seconds_left: float) -> None:
         now = time.monotonic()
@@ -80,16 +57,39 @@ class _Lines:
             return
         self.last = now
         each = "; ".join(f"{run.name}: {run.text}" for run in running)
-        self._say(f"{self.label}  {self.ended_runs}/{self.runs} runs  {duration(seconds_left)} left  {each}")
+        self._say(f"{self.label}  {self._counts(seconds_left)}  {each}")
 
     def stopping(self) -> None:
         if not self.told_to_stop:
             self._say(f"{self.label}: the runs save and stop")
         self.told_to_stop = True
 
+    def _counts(self, seconds_left: float) -> str:
+        return f"{self.ended_runs}/{self.runs} runs  {duration(seconds_left)} left"
+
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _ended(name: str, seconds: float, error: str, log: str) -> str:
-    return f"failed {name}: {error} (log: {log})" if error else f"done   {name} in {duration(seconds)}"
+class _Bars(_Lines):
+    """A bar of each run and one of all; lines of those that ended stay above them."""
+
+    def __init__(self, bars: Progress, label: str, runs: int) -> None:
+        super().__init__(label, runs)
+        self.bars, self.all = bars, bars.add_task(label, total=1.0, text="")
+        self.tasks: dict[str, TaskID] = {}
+
+    def begun(self, name: str) -> None:
+        self.tasks[name] = self.bars.add_task(f"  {name}", total=None, text="starting")
+
+    def ended(self, run: Ended) -> None:
+        self.bars.remove_task(self.tasks.pop(run.name))
+        super().ended(run)
+
+    def show(self, running: Sequence[RunProgress], share: float, seconds_left: float) -> None:
+        self.bars.update(self.all, completed=share, text=self._counts(seconds_left))
+        for run in running:
+            self.bars.update(self.tasks[run.name], completed=run.done, total=run.total or None, text=run.text)
+
+    def _say(self, text: str) -> None:
+        self.bars.console.print(text)

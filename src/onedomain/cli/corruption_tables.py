@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any, NamedTuple
 
 from onedomain.benchmarks import BENCHMARKS, Benchmark
-from onedomain.cli.tables import rank_correlation, uncertainty_cells
+from onedomain.cli.tables import UNCERTAINTY, uncertainty
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.evaluation import corruption_error as robustness
 from onedomain.evaluation.corruption_error import Robustness
-from onedomain.evaluation.scores import Evaluation
+from onedomain.evaluation.scores import Evaluation, Scores
 from onedomain.reporting.render.terminal import show
 from onedomain.reporting.table import GROUP_MEAN, MEAN, Cell, Row, Table, number, numbers, percent
 from onedomain.runs.baseline import command_for_erm, find_erm
+from onedomain.runs.identity import identify
 from onedomain.training.run import Run
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
-METRICS = {
-    "nll": "NLL",
-    "ece": "ECE %",
-    "brier": "Brier",
-    "error_auroc": "error AUROC",
-    "aurc": "AURC",
-    "domain_score": "domain score",
-    "flagged": "flagged %",
-}
+METRICS = {"nll": "NLL", "ece": "ECE %", **{name: UNCERTAINTY[name] for name in UNCERTAINTY if name != "entropy"}}
 
 
 class Measured(NamedTuple):
@@ -47,14 +39,16 @@ def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured
     if erm is None:
         trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
         usual = trained_on.settings_of("erm") if trained_on else {}
-        make = command_for_erm(rows[0], usual, folder.with_name(f"{folder.name}-erm"))
+        make = command_for_erm(identify(rows[0]), usual, folder.with_name(f"{folder.name}-erm"))
         return Measured(found, {"erm": None, "make": make})
     ratios = {label: found.relative_to(erm[1], severity) for label, severity in (("worst", WORST), ("all", None))}
     return Measured(found, {"erm": str(erm[0]), **ratios})
 
 
 def show_corruptions(run: Run, evaluation: Evaluation, measured: Measured) -> None:
-    show(_accuracies(run, evaluation, measured), _uncertainty(evaluation, run.manifest.source.name))
+    title, groups = "Uncertainty, mean over corruptions", _groups(evaluation, run.manifest.source.name)
+    doubts = uncertainty(evaluation, title, "severity", groups, METRICS)
+    show(_accuracies(run, evaluation, measured), doubts)
 
 
 def _accuracies(run: Run, evaluation: Evaluation, measured: Measured) -> Table:
@@ -95,31 +89,21 @@ def _relative_lines(relative: Mapping[str, Any]) -> list[str]:
         ]
     lines = []
     for label, values in ((f"severity {WORST}", relative["worst"]), ("all severities", relative["all"])):
-        text = ", ".join(f"{name} {_ratio(values[key])}" for name, key in (("mCE", "mce"), ("RmCE", "rmce")))
+        undefined = "not defined (ERM loses nothing under a corruption)"
+        text = ", ".join(
+            f"{name} {number(values[key], gap=undefined).text}" for name, key in (("mCE", "mce"), ("RmCE", "rmce"))
+        )
         lines.append(f"{text}  ({label}, relative to {relative['erm']})")
     return lines
 
 
-def _ratio(value: float | None) -> str:
-    return "not defined (ERM loses nothing under a corruption)" if value is None else number(value).text
-
-
-def _uncertainty(evaluation: Evaluation, source: str) -> Table:
-    """Means over the corruptions at each severity, and the clean images."""
+def _groups(evaluation: Evaluation, source: str) -> dict[str, list[Scores]]:
+    """The clean images, and the corruptions at each severity."""
     every = evaluation.scores.values()
     groups = {f"{source} (clean)": [scores for scores in every if scores.corruption is None]}
     for severity in SEVERITIES:
         groups[str(severity)] = [each for each in every if each.corruption and each.corruption.severity == severity]
-    rows = []
-    for label, group in groups.items():
-        means: dict[str, float | None] = {}
-        for metric in METRICS:
-            known = [value for scores in group if (value := getattr(scores, metric)) is not None]
-            means[metric] = fmean(known) if known else None
-        if group:
-            rows.append(Row(label, uncertainty_cells(means)))
-    title = "Uncertainty, mean over corruptions"
-    return Table(title, "severity", numbers(*METRICS.values()), rows, rank_correlation(evaluation))
+    return {label: group for label, group in groups.items() if group}
 
 
 def as_json(measured: Measured) -> dict[str, Any]:

@@ -15,12 +15,6 @@ data = typer.Typer(
 )
 
 
-def _data_names() -> list[str]:
-    from onedomain.data.datasets.catalogue import CATALOGUE
-
-    return list(CATALOGUE)
-
-
 @dataclass(frozen=True)
 class ListOptions:
     data: str | None = shared.data()
@@ -39,7 +33,9 @@ def data_list(options: ListOptions) -> None:
 
 @dataclass(frozen=True)
 class CheckOptions:
-    names: list[str] | None = shared.argument("NAME", "All by default.", complete=_data_names, default=None)
+    names: list[str] | None = shared.argument(
+        "NAME", "All by default.", complete="data.datasets.catalogue:CATALOGUE", default=None
+    )
     data: str | None = shared.data()
     json: bool = shared.json()
 
@@ -62,7 +58,7 @@ def data_check(options: CheckOptions) -> None:
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    name: str = shared.argument("NAME", "See `onedomain data list`.", complete=_data_names)
+    name: str = shared.argument("NAME", "See `onedomain data list`.", complete="data.datasets.catalogue:CATALOGUE")
     data: str | None = shared.data()
 
 

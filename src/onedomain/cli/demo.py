@@ -21,8 +21,7 @@ class Options:
 def demo(options: Options) -> None:
     """Train on the embedded digits and score on four unseen domains: a few minutes, nothing to download."""
     from onedomain.benchmarks import find_benchmark
-    from onedomain.benchmarks.protocol.request import DEMO_BENCHMARK, TrainingRequest
-    from onedomain.benchmarks.protocol.scoring import score_on
+    from onedomain.benchmarks.protocol.request import DEMO_BENCHMARK, TrainingRequest, score_on
     from onedomain.cli import tables
     from onedomain.data.progress import say
     from onedomain.reporting.page.page import write_report

@@ -30,7 +30,7 @@ class Options:
 def evaluate(options: Options) -> None:
     """Score a trained run on its benchmark's domains, on another benchmark's, or on your own folders."""
     from onedomain.benchmarks import find_benchmark
-    from onedomain.benchmarks.protocol.scoring import score_on
+    from onedomain.benchmarks.protocol.request import score_on
     from onedomain.data import data_folder
     from onedomain.errors import UserError
     from onedomain.training.fit import load

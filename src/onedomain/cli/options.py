@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, field, fields
 from functools import partial
+from importlib import import_module
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -24,7 +25,7 @@ OWN_IMAGES = "Your own images"
 RUN_FOLDER = "Run folder"
 OUTPUT = "Output"
 REQUIRED = MISSING
-Names = Callable[[], list[str]]
+Names = Callable[[], list[str]] | str  # what a shell may complete; as MODULE:NAME it is imported when a shell asks
 
 
 def option(
@@ -33,15 +34,27 @@ def option(
     """A field that is an option: its names and what stands for its value, as in `--out -o DIR`."""
     *names, last = declaration.split()
     names, metavar = ([*names, last], None) if last.startswith("-") else (names, last)
-    info = typer.Option(*names, metavar=metavar, help=help, rich_help_panel=group, autocompletion=complete)
+    info = typer.Option(*names, metavar=metavar, help=help, rich_help_panel=group, autocompletion=_completed(complete))
     return field(default=default, metadata={"typer": info})
 
 
 def argument(metavar: str, help: str, *, default: Any = REQUIRED, complete: Names | None = None) -> Any:
     """A field that is an argument, given by its place."""
     return field(
-        default=default, metadata={"typer": typer.Argument(metavar=metavar, help=help, autocompletion=complete)}
+        default=default,
+        metadata={"typer": typer.Argument(metavar=metavar, help=help, autocompletion=_completed(complete))},
     )
+
+
+def _completed(names: Names | None) -> Callable[[], list[str]] | None:
+    def found() -> list[str]:
+        if callable(names):
+            return names()
+        module, _, name = str(names).partition(":")
+        known = getattr(import_module(f"onedomain.{module}"), name)
+        return list(known() if callable(known) else known)
+
+    return found if names else None
 
 
 def command(function: Callable[[Any], None]) -> Callable[..., None]:
@@ -99,12 +112,6 @@ def _write(formatter: Any, groups: dict[str, list[tuple[str, str]]]) -> None:
                 formatter.write_dl(rows)
 
 
-def benchmark_names() -> list[str]:
-    from onedomain.benchmarks import BENCHMARKS
-
-    return list(BENCHMARKS)
-
-
 def use_threads(threads: int | None) -> None:
     """Let torch use so many threads, if the user says how many."""
     import torch
@@ -124,7 +131,7 @@ def as_typed(options: Any, *names: str) -> list[str]:
 run_folder = partial(argument, "RUN", "A run folder, as `train` makes it.")
 run_folders = partial(argument, "RUN…", "Run folders, as `train` makes them.")
 benchmark = partial(
-    option, "--benchmark -b", "See `onedomain benchmarks`, or FILE.py of your own.", complete=benchmark_names
+    option, "--benchmark -b", "See `onedomain benchmarks`, or FILE.py of your own.", complete="benchmarks:BENCHMARKS"
 )
 steps = partial(option, "--steps", "Training steps; each method has its own default.")
 assignments = partial(option, "--set NAME=VALUE", "Change a setting (see `onedomain methods NAME`); may be repeated.")

@@ -1,78 +1,127 @@
-"""What a person reads of a plan and of a table in the terminal."""
+"""What `onedomain reproduce` does: shows a plan, runs it, and prints and keeps its table."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from onedomain.data.progress import duration
+from onedomain.benchmarks.protocol.recipes import completed_record
+from onedomain.cli.board import board
+from onedomain.data.files import make_folder, read_json_lines, to_json_lines, write_atomically
+from onedomain.data.progress import duration, say
+from onedomain.errors import OnedomainError, UserError
 from onedomain.reporting import table as model
 from onedomain.reporting.render.terminal import show
-from onedomain.reporting.reproduce.declare import Scale, Table
-from onedomain.reporting.reproduce.estimate import Estimate
-from onedomain.reporting.reproduce.formats import tables
-from onedomain.reporting.reproduce.plan import PlannedRun
-from onedomain.reporting.reproduce.result import Result
+from onedomain.reporting.reproduce.declare import Table
+from onedomain.reporting.reproduce.formats import as_json as result_as_json
+from onedomain.reporting.reproduce.formats import tables, write_files
+from onedomain.reporting.reproduce.grid import Estimate, Request, collect, estimate, load_data, run_grid
+from onedomain.reporting.reproduce.plan import PlannedRun, planned_steps
+from onedomain.reporting.reproduce.result import Result, tabulate
+from onedomain.reporting.sweep import sole_use
 from onedomain.runs.commandline import setting_text
 
+RECORDS = "records.jsonl"
 WIDTH = 160  # where the output is not a terminal: the tables of the paper are wide
+PLANNED = ("method", "changed settings", "seed", "state", "about", "folder")
 
 
-def show_result(result: Result) -> None:
-    show(*tables(result), width=WIDTH)
+def show_what_would_be_done(request: Request, as_json: bool) -> None:
+    """The plan and how long it takes; nothing is written."""
+    benches = load_data(request)
+    runs = request.plan(benches)
+    expected = estimate(runs, benches)
+    if as_json:
+        print(json.dumps(_plan_as_json(request, runs, expected), indent=2))
+    else:
+        _show_plan(request, runs, expected)
 
 
-def show_plan(table: Table, scale: Scale, runs: Sequence[PlannedRun], expected: Estimate, jobs: int) -> None:
-    waiting = f"{len(expected.runs)} of {len(runs)} runs to do"
+def run_and_show(request: Request, as_json: bool) -> None:
+    """Run what is not there yet, then print and keep the table of all that is."""
+    benches = load_data(request)
+    request.plan(benches)  # what is wrong with it is told before anything is written
+    with sole_use(request.folder) as keep_open:
+        grid = run_grid(request, benches, board, keep_open)
+        runs = request.plan(benches)
+        failed = [each.name for each in grid.failed]
+        partly = [run.name for run in runs if run.state == "to score" and run.name not in failed]
+        scored = [run for run in runs if run.state == "done" or run.name in partly]
+        records = [completed_record(row) for row in collect(scored, benches)]
+        result = tabulate(
+            request.table,
+            request.scale,
+            records,
+            seeds=range(request.seeds),
+            failures=grid.failed,
+            steps=planned_steps(request.table, request.scale),
+            command=request.as_typed(),
+        )
+        _print_and_keep(result, as_json, request.folder)
+        write_atomically(request.folder / RECORDS, to_json_lines(records))
+    where = request.folder / "logs"
+    if partly:
+        say(f"not scored on every domain: {', '.join(partly)}; see their output in {where}")
+    if failed:
+        names = ", ".join(failed)
+        raise OnedomainError(f"{len(failed)} of {len(runs)} runs failed: {names}; see their output in {where}")
+    if not as_json and not request.table.few_shot:
+        say(f"Figures: {_figures_command(request.table, request.folder, runs)}")
+
+
+def from_records(request: Request, files: Sequence[str], as_json: bool) -> None:
+    """The table made again from records alone, kept if a folder is given."""
+    records = []
+    for file in files:
+        if not Path(file).is_file():
+            raise UserError("--from", f"{file} is not a file", f"a {RECORDS}, or the results.jsonl of a run")
+        records += [completed_record(row) for row in read_json_lines(Path(file), "metric")]
+    steps = planned_steps(request.table, request.scale)
+    result = tabulate(request.table, request.scale, records, steps=steps, command=request.as_typed(files))
+    if not any(row.seeds for row in result.rows):
+        given = f"no run of the table {request.table.name} at the scale {request.scale.name} in {', '.join(files)}"
+        raise UserError("--from", given, "records of its methods, with its settings")
+    _print_and_keep(result, as_json, request.folder if request.out else None)
+
+
+def _print_and_keep(result: Result, as_json: bool, folder: Path | None) -> None:
+    if as_json:
+        print(json.dumps(result_as_json(result), indent=2, ensure_ascii=False))
+    else:
+        show(*tables(result), width=WIDTH)
+    if folder:
+        make_folder(folder)
+        say(f"In {folder}: {', '.join(path.name for path in write_files(result, folder))}")
+
+
+def _show_plan(request: Request, runs: Sequence[PlannedRun], expected: Estimate) -> None:
+    waiting, jobs = f"{len(expected.runs)} of {len(runs)} runs to do", request.parallel
     if expected.runs:
         waiting += f", {jobs} at a time: about {duration(expected.together(jobs))} (from {expected.basis})"
-    plan = model.Table(
-        title=f"{table.title}; scale {scale.name}{', a REDUCED protocol' if scale.reduced else ''}",
-        corner="run",
-        columns=[
-            *model.words("method", "changed settings"),
-            *model.numbers("seed"),
-            *model.words("state"),
-            *model.numbers("about"),
-            *model.words("folder"),
-        ],
-        rows=[_planned(run, expected.seconds.get(run.name)) for run in runs],
-        notes=[waiting],
-    )
-    show(plan, width=WIDTH)
+    rows = []
+    for run in runs:
+        adapting, seconds = run.row.adaptation, expected.seconds.get(run.name)
+        what = f"{adapting.method}, {adapting.shots} shots of {run.target}" if adapting else run.row.method
+        changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
+        state = f"going on from {run.steps_done:,}" if run.state == "going on" else run.state
+        about = "" if seconds is None else duration(seconds)
+        rows.append(model.Row(run.name, model.texts(what, changes, str(run.seed), state, about, str(run.folder))))
+    title = f"{request.table.title}; scale {request.scale.name}"
+    title += ", a REDUCED protocol" if request.scale.reduced else ""
+    columns = [model.Column(name, number=name in ("seed", "about")) for name in PLANNED]
+    show(model.Table(title, "run", columns, rows, [waiting]), width=WIDTH)
 
 
-def _planned(run: PlannedRun, seconds: float | None) -> model.Row:
-    changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
-    about = model.Cell("" if seconds is None else duration(seconds), seconds)
-    described = model.texts(_what(run), changes)
-    state, folder = model.texts(_state(run), str(run.folder))
-    return model.Row(run.name, [*described, model.Cell(str(run.seed), run.seed), state, about, folder])
-
-
-def figures_command(table: Table, folder: Path, runs: Sequence[PlannedRun]) -> str:
-    """What draws the figures of the runs of the first seed; they are of one benchmark at a time."""
-    benchmark, *others = table.benchmarks
-    shown = [run.folder for run in runs if run.seed == 0 and run.benchmark.name == benchmark]
-    elsewhere = [place for place in shown if place.parent != folder]
-    inside = f"{shlex.quote(str(folder))}/{benchmark if others else ''}*-0"  # unquoted: the shell finds the folders
-    out = folder / "figures" / benchmark if others else folder / "figures"
-    given = [inside] * (len(elsewhere) < len(shown)) + [shlex.quote(str(place)) for place in elsewhere]
-    likewise = f"  (likewise for {', '.join(others)})" if others else ""
-    return f"onedomain figures {' '.join(given)} --out {shlex.quote(str(out))}{likewise}"
-
-
-def plan_as_json(
-    table: Table, scale: Scale, runs: Sequence[PlannedRun], expected: Estimate, jobs: int
-) -> dict[str, Any]:
+def _plan_as_json(request: Request, runs: Sequence[PlannedRun], expected: Estimate) -> dict[str, Any]:
     return {
-        "table": table.name,
-        "benchmarks": list(table.benchmarks),
-        "scale": scale.name,
-        "reduced": scale.reduced,
-        "jobs": jobs,
+        "table": request.table.name,
+        "benchmarks": list(request.table.benchmarks),
+        "scale": request.scale.name,
+        "reduced": request.scale.reduced,
+        "jobs": request.parallel,
         "runs": [
             {
                 "run": run.name,
@@ -91,15 +140,18 @@ def plan_as_json(
             }
             for run in runs
         ],
-        "seconds": expected.together(jobs),
+        "seconds": expected.together(request.parallel),
         "estimated_from": expected.basis,
     }
 
 
-def _what(run: PlannedRun) -> str:
-    adapting = run.row.adaptation
-    return run.row.method if adapting is None else f"{adapting.method}, {adapting.shots} shots of {run.target}"
-
-
-def _state(run: PlannedRun) -> str:
-    return f"going on from {run.steps_done:,}" if run.state == "going on" else run.state
+def _figures_command(table: Table, folder: Path, runs: Sequence[PlannedRun]) -> str:
+    """What draws the figures of the runs of the first seed; they are of one benchmark at a time."""
+    benchmark, *others = table.benchmarks
+    shown = [run.folder for run in runs if run.seed == 0 and run.benchmark.name == benchmark]
+    elsewhere = [place for place in shown if place.parent != folder]
+    inside = f"{shlex.quote(str(folder))}/{benchmark if others else ''}*-0"  # unquoted: the shell finds the folders
+    out = folder / "figures" / benchmark if others else folder / "figures"
+    given = [inside] * (len(elsewhere) < len(shown)) + [shlex.quote(str(place)) for place in elsewhere]
+    likewise = f"  (likewise for {', '.join(others)})" if others else ""
+    return f"onedomain figures {' '.join(given)} --out {shlex.quote(str(out))}{likewise}"

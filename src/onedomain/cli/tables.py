@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_format
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ from onedomain.data.corruptions import KINDS, SEVERITIES, in_record
 from onedomain.data.datasets.base import Row as DataRow
 from onedomain.data.progress import say
 from onedomain.evaluation.measures import METRICS
-from onedomain.evaluation.scores import Evaluation, Scores
+from onedomain.evaluation.scores import Evaluation, Scores, mean_of
 from onedomain.reporting.render.terminal import show
 from onedomain.reporting.table import (
     GAP,
@@ -38,6 +37,7 @@ from onedomain.training.run import Predictions, Run
 if TYPE_CHECKING:
     from onedomain.training.adapted import Adapted
 
+AVERAGE = "average unseen"
 DOMAINS_A_TABLE = 6  # columns of names that fit beside each other
 UNCERTAINTY = {
     "brier": "Brier",
@@ -50,8 +50,11 @@ UNCERTAINTY = {
 
 
 def show_evaluation(run: Run, evaluation: Evaluation) -> None:
-    dense = run.manifest.source.dense
-    show(_scores(run, evaluation), *(_classes(run, evaluation) if dense else ()), _uncertainty(evaluation))
+    groups = {name: [scores] for name, scores in evaluation.scores.items()}
+    if evaluation.unseen:
+        groups[AVERAGE] = [evaluation[name] for name in evaluation.unseen]
+    classes = _classes(run, evaluation) if run.manifest.source.dense else ()
+    show(_scores(run, evaluation), *classes, uncertainty(evaluation, "Uncertainty", "domain", groups, UNCERTAINTY))
 
 
 def _scores(run: Run, evaluation: Evaluation) -> Table:
@@ -69,7 +72,7 @@ def _scores(run: Run, evaluation: Evaluation) -> Table:
         right, none = percent(mean["accuracy"]), Cell("")
         first = [percent(mean["miou"]), none, right] if dense else [right, none]
         cells = [none, *first, number(mean["nll"]), percent(mean["ece"]), none]
-        rows.append(Row("average unseen", cells, MEAN, apart=True))
+        rows.append(Row(AVERAGE, cells, MEAN, apart=True))
     shown = ("mIoU %", "95% interval", "pixels right %") if dense else ("accuracy %", "95% interval")
     return Table(title, "domain", [*numbers("images", *shown, "NLL", "ECE %"), *words("")], rows)
 
@@ -97,29 +100,18 @@ def _classes(run: Run, evaluation: Evaluation) -> list[Table]:
     return tables
 
 
-def _uncertainty(evaluation: Evaluation) -> Table:
-    """How well the model knows what it does not know, domain by domain."""
-    rows = [
-        Row(name, uncertainty_cells({metric: getattr(scores, metric) for metric in UNCERTAINTY}))
-        for name, scores in evaluation.scores.items()
-    ]
-    if evaluation.unseen:
-        cells = uncertainty_cells({metric: evaluation.average(metric) for metric in UNCERTAINTY})
-        rows.append(Row("average unseen", cells, MEAN, apart=True))
-    return Table("Uncertainty", "domain", numbers(*UNCERTAINTY.values()), rows, rank_correlation(evaluation))
-
-
-def uncertainty_cells(values: Mapping[str, float | None]) -> list[Cell]:
-    """By metric; two of them are shares."""
-    return [percent(value) if metric in ("ece", "flagged") else number(value) for metric, value in values.items()]
-
-
-def rank_correlation(evaluation: Evaluation) -> list[str]:
-    """A note, or none."""
+def uncertainty(
+    evaluation: Evaluation, title: str, corner: str, groups: Mapping[str, Sequence[Scores]], metrics: Mapping[str, str]
+) -> Table:
+    """How well the model knows what it does not know: metrics of each group of domains, as means; two are shares."""
+    rows = []
+    for label, group in groups.items():
+        means = {metric: mean_of(group, metric) for metric in metrics}
+        cells = [percent(each) if metric in ("ece", "flagged") else number(each) for metric, each in means.items()]
+        rows.append(Row(label, cells, MEAN, apart=True) if label == AVERAGE else Row(label, cells))
     found = evaluation.rank_correlation()
-    if found is None:
-        return []
-    return [f"Rank correlation of domain score and accuracy lost, unseen domains: {found:.2f}"]
+    told = f"Rank correlation of domain score and accuracy lost, unseen domains: {found or 0:.2f}"
+    return Table(title, corner, numbers(*metrics.values()), rows, () if found is None else [told])
 
 
 def _seen_as(run: Run, name: str, note: str) -> str:
@@ -176,36 +168,28 @@ def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
 def evaluation_as_json(
     run: Run, evaluation: Evaluation, benchmark: str | None, missing: Sequence[str]
 ) -> dict[str, Any]:
+    info = run.manifest.adaptation
     return {
         "run": str(run.folder),
         "method": run.manifest.method,
-        "adaptation": _adaptation_as_json(run),
+        "adaptation": info and info.model_dump(mode="json", exclude={"images", "before"}),
         "benchmark": benchmark,
         "trained_on": run.manifest.benchmark,
         "seed": run.manifest.seed,
         "steps": run.method.settings.steps,
         "domains": {
-            name: _scores_as_json(scores, unseen=name in evaluation.unseen)
+            name: {each: value for each, value in vars(scores).items() if each != "corruption"}
+            | in_record(scores.corruption)
+            | {"unseen": name in evaluation.unseen}
             for name, scores in evaluation.scores.items()
         },
         "average": {
-            metric: None if math.isnan(evaluation.average(metric)) else evaluation.average(metric)
+            metric: mean_of([evaluation[name] for name in evaluation.unseen], metric)
             for metric in (METRICS if evaluation.unseen else ())
         },
         "rank_correlation": evaluation.rank_correlation(),
         "missing": list(missing),
     }
-
-
-def _scores_as_json(scores: Scores, unseen: bool) -> dict[str, Any]:
-    row = asdict(scores)
-    del row["corruption"]
-    return {**row, **in_record(scores.corruption), "unseen": unseen}
-
-
-def _adaptation_as_json(run: Run) -> dict[str, Any] | None:
-    info = run.manifest.adaptation
-    return None if info is None else info.model_dump(mode="json", exclude={"images", "before"})
 
 
 def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[dict[str, Any]]:
@@ -287,18 +271,6 @@ def show_data(folder: Path, rows: Sequence[DataRow], json: bool) -> None:
         where = row.where.replace(f"{folder}/", "")
         notes.append(f"{row.name}: {'; '.join([where, *row.problems])}")  # too long for a column
     show(Table(f"In {folder}", "data", words("what it is", "state", "images"), shown, notes))
-
-
-def show_methods(kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Methods, or adaptations, and below them the settings of each."""
-    columns = words("what it does", "step, ERM = 1", "from")
-    methods = [Row(row["name"], [text(row["summary"]), number(row["cost"], 1), text(row["citation"])]) for row in rows]
-    show(Table("", kind, columns, methods), *map(_settings, rows))
-
-
-def _settings(method: Mapping[str, Any]) -> Table:
-    rows = [Row(name, texts(str(each["default"]), each["what"])) for name, each in method["settings"].items()]
-    return Table("", f"{method['name']}: --set", words("default", "what"), rows)
 
 
 def show_benchmarks(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -12,26 +12,16 @@ from onedomain.cli import options as shared
 GROUP = shared.TRAIN
 
 
-def _method_names() -> list[str]:
-    from onedomain.methods import method_names
-
-    return method_names()
-
-
-def _network_names() -> list[str]:
-    from onedomain.networks import network_names
-
-    return network_names()
-
-
 @dataclass(frozen=True)
 class Options:
     benchmark: str | None = shared.benchmark()
-    method: str | None = shared.option("--method -m", "See `onedomain methods`. [erm]", complete=_method_names)
+    method: str | None = shared.option("--method -m", "See `onedomain methods`. [erm]", complete="methods:method_names")
     seed: int | None = shared.option("--seed", "Decides everything random. [0]")
     steps: int | None = shared.steps()
     assignments: list[str] | None = shared.assignments()
-    network: str | None = shared.option("--network", "Another network than the benchmark's.", complete=_network_names)
+    network: str | None = shared.option(
+        "--network", "Another network than the benchmark's.", complete="networks:network_names"
+    )
     weights: str | None = shared.option(
         "--weights FILE", "Weights to start from: .safetensors, or .pth of tensors only."
     )
@@ -60,8 +50,7 @@ def train(options: Options) -> None:
 
     Without options: ERM on digits-lite. Killed or stopped, it goes on with --resume and ends with the same weights.
     """
-    from onedomain.benchmarks.protocol.request import TrainingRequest
-    from onedomain.benchmarks.protocol.scoring import score_on
+    from onedomain.benchmarks.protocol.request import TrainingRequest, score_on
     from onedomain.cli.evaluate import show_and_keep
     from onedomain.data import data_folder
     from onedomain.data.progress import say

@@ -16,26 +16,22 @@ from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 Row = Mapping[str, Any]
 
 
-def mean_corruption_error(errors: Mapping[str, float], erm: Mapping[str, float]) -> float | None:
+def mean_corruption_error(
+    errors: Mapping[str, float],
+    erm: Mapping[str, float],
+    clean: float | None = 0.0,
+    erm_clean: float | None = 0.0,
+) -> float | None:
     """mCE: the mean over corruptions of the error, divided by ERM's. None if ERM makes no error on one of them.
+
+    With the errors on clean images it is RmCE, of what the errors are above those. None if one of them is not known.
 
     >>> mean_corruption_error({"fog": 0.2, "snow": 0.3}, {"fog": 0.4, "snow": 0.3})
     0.75
-    """
-    if not errors or any(erm[kind] <= 0 for kind in errors):
-        return None
-    return fmean(error / erm[kind] for kind, error in errors.items())
-
-
-def relative_mean_corruption_error(
-    errors: Mapping[str, float], clean: float, erm: Mapping[str, float], erm_clean: float
-) -> float | None:
-    """RmCE: the same of what the error is above that on clean images. None if ERM loses nothing under one of them.
-
-    >>> round(relative_mean_corruption_error({"fog": 0.2, "snow": 0.3}, 0.1, {"fog": 0.3, "snow": 0.5}, 0.1), 4)
+    >>> round(mean_corruption_error({"fog": 0.2, "snow": 0.3}, {"fog": 0.3, "snow": 0.5}, 0.1, 0.1), 4)
     0.5
     """
-    if not errors or any(erm[kind] <= erm_clean for kind in errors):
+    if not errors or clean is None or erm_clean is None or any(erm[kind] <= erm_clean for kind in errors):
         return None
     return fmean((error - clean) / (erm[kind] - erm_clean) for kind, error in errors.items())
 
@@ -70,10 +66,11 @@ class Robustness:
         own, other = (each._known(KINDS, severity) for each in (self, erm))
         errors = {kind: 1 - own[kind] for kind in KINDS if kind in own and kind in other}
         erm_errors = {kind: 1 - other[kind] for kind in errors}
-        rmce = None
-        if self.clean is not None and erm.clean is not None:
-            rmce = relative_mean_corruption_error(errors, 1 - self.clean, erm_errors, 1 - erm.clean)
-        return {"mce": mean_corruption_error(errors, erm_errors), "rmce": rmce}
+        clean = [None if each.clean is None else 1 - each.clean for each in (self, erm)]
+        return {
+            "mce": mean_corruption_error(errors, erm_errors),
+            "rmce": mean_corruption_error(errors, erm_errors, *clean),
+        }
 
     def _known(self, kinds: Sequence[str], severity: int | None) -> dict[str, float]:
         values = {kind: self.of_kind(kind, severity) for kind in kinds}

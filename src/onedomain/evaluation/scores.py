@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -94,9 +94,8 @@ class Evaluation:
         """The plain mean of a metric over the unseen domains that have it; NaN if none has."""
         if not self.unseen:
             raise UserError("domains", "every one is seen", "at least one unseen domain")
-        values = [getattr(self.scores[name], metric) for name in self.unseen]
-        known = [value for value in values if value is not None]
-        return fmean(known) if known else math.nan
+        mean = mean_of([self.scores[name] for name in self.unseen], metric)
+        return math.nan if mean is None else mean
 
     def rank_correlation(self) -> float | None:
         """Spearman's, over the unseen domains, between the domain score and the error: 1 if it ranks them as the
@@ -109,6 +108,12 @@ class Evaluation:
         if len(pairs) < 3 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
             return None
         return float(spearmanr(*zip(*pairs, strict=True)).statistic)
+
+
+def mean_of(scores: Iterable[Scores], metric: str) -> float | None:
+    """The plain mean of a metric over the domains that have it; None if none has."""
+    known = [value for each in scores if (value := getattr(each, metric)) is not None]
+    return fmean(known) if known else None
 
 
 def score(

@@ -79,7 +79,7 @@ class Board(Protocol):
 
     def begun(self, name: str) -> None: ...
 
-    def ended(self, name: str, seconds: float, error: str, log: str) -> None: ...
+    def ended(self, run: Ended) -> None: ...
 
     def show(self, running: Sequence[RunProgress], share: float, seconds_left: float) -> None: ...
 
@@ -93,7 +93,7 @@ def run_jobs(jobs: Sequence[Job], parallel: int, board: Board, keep_open: Sequen
     `keep_open` are file descriptors that the processes inherit.
     """
     waiting, running, ended = list(jobs), list[_Child](), list[Ended]()
-    pace = _Pace(jobs, parallel)
+    expected = taken = 60.0  # as if a minute had gone as expected: the first look is no surprise
     with stop_requests() as stop:
         try:
             while running or (waiting and not stop.is_set()):
@@ -110,13 +110,20 @@ def run_jobs(jobs: Sequence[Job], parallel: int, board: Board, keep_open: Sequen
                     if stop.is_set() and outcome.error:
                         continue  # it was asked to end before its time
                     ended.append(outcome)
-                    pace.ended(child)
-                    board.ended(outcome.name, outcome.seconds, outcome.error, str(outcome.log))
-                board.show([child.progress for child in running], pace.share(running), pace.left(running))
+                    expected += child.job.seconds
+                    taken += outcome.seconds
+                    board.ended(outcome)
+                left = [(1 - child.share) * child.job.seconds for child in running]
+                to_do = sum(left) + sum(job.seconds for job in waiting)
+                done = sum(child.job.seconds for child in running) - sum(left)
+                pace = (taken + sum(time.monotonic() - child.begun for child in running)) / (expected + done)
+                share = 1 - to_do / max(sum(job.seconds for job in jobs), 1e-9)
+                board.show([child.progress for child in running], share, pace * max([*left, to_do / parallel]))
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         finally:
             for child in running:
-                child.kill()
+                child.process.kill()
+                child.outcome()
     return Grid(ended, stopped=len(ended) < len(jobs))
 
 
@@ -131,8 +138,8 @@ class _Child:
         self.last_line = ""
         make_folder(job.log.parent)
         with os_errors_are_user_errors(job.log):
-            self.log = job.log.open("a", encoding="utf-8")
-        self._write(f"$ {shlex.join(job.command)}\n")
+            self.log = job.log.open("a", encoding="utf-8", buffering=1)
+        self.log.write(f"$ {shlex.join(job.command)}\n")
         # A session of its own: Ctrl-C in a terminal reaches us alone, and our request is the only one that it gets.
         self.process = subprocess.Popen(
             job.command,
@@ -168,15 +175,10 @@ class _Child:
             self.process.terminate()
         self.asked = True
 
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.outcome()
-
     def outcome(self) -> Ended:
+        code = self.process.wait()
         self.reader.join()
         self.log.close()
-        code = self.process.returncode
         error = ""
         if code < 0:
             error = f"killed by {signal.Signals(-code).name}"
@@ -187,52 +189,14 @@ class _Child:
 
     def _read(self) -> None:
         for line in self.process.stderr or ():
-            told = _progress(self.job.name, line)
-            if told is None:
-                self.last_line = line.strip() or self.last_line
-                self._write(line)
+            if line.startswith('{"progress"'):
+                told = json.loads(line)
+                pace = told["note"] or f"{told['rate']:.1f} {told['unit']}/s"
+                self.progress = RunProgress(self.job.name, told["progress"], told["done"], told["total"], pace)
+                self.first = self.first or self.progress
             else:
-                self.first = self.first or told
-                self.progress = told
-
-    def _write(self, text: str) -> None:
-        self.log.write(text)
-        self.log.flush()
-
-
-def _progress(name: str, line: str) -> RunProgress | None:
-    """What a progress line says; None for any other line."""
-    if not line.startswith('{"progress"'):
-        return None
-    told = json.loads(line)
-    pace = told["note"] or f"{told['rate']:.1f} {told['unit']}/s"
-    return RunProgress(name, told["progress"], told["done"], told["total"], pace)
-
-
-class _Pace:
-    """How much is done and what time is left, by the seconds that jobs are expected to take and those they take."""
-
-    def __init__(self, jobs: Sequence[Job], parallel: int) -> None:
-        self.parallel = parallel
-        self.total = self.to_do = sum(job.seconds for job in jobs)
-        self.expected = self.taken = 60.0  # as if a minute had gone as expected: the first look is no surprise
-
-    def ended(self, child: _Child) -> None:
-        self.to_do -= child.job.seconds
-        self.expected += child.job.seconds
-        self.taken += time.monotonic() - child.begun
-
-    def share(self, running: Sequence[_Child]) -> float:
-        return 1 - (self.to_do - self._done(running)) / max(self.total, 1e-9)
-
-    def left(self, running: Sequence[_Child]) -> float:
-        now, done = time.monotonic(), self._done(running)
-        ratio = (self.taken + sum(now - child.begun for child in running)) / (self.expected + done)
-        longest = max(((1 - child.share) * child.job.seconds for child in running), default=0.0)
-        return ratio * max(longest, (self.to_do - done) / self.parallel)
-
-    def _done(self, running: Sequence[_Child]) -> float:
-        return sum(child.share * child.job.seconds for child in running)
+                self.last_line = line.strip() or self.last_line
+                self.log.write(line)
 
 
 @contextmanager

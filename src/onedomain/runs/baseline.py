@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from onedomain.data.files import read_json_lines
 from onedomain.errors import UserError
 from onedomain.evaluation.corruption_error import Robustness, Row, from_records
 from onedomain.runs.commandline import onedomain, what_to_train
-from onedomain.runs.identity import BOOKKEEPING, first_difference, identify
+from onedomain.runs.identity import BOOKKEEPING, Identity, first_difference, identify
 from onedomain.runs.layout import RESULTS
 from onedomain.settings import Settings
 
@@ -23,36 +22,27 @@ def find_erm(own: Sequence[Row], benchmark: str, runs: Path) -> tuple[Path, Robu
     """Among the run folders in `runs`, the ERM run that was trained and scored as the run of these records was."""
     for results in sorted(runs.glob(f"*/{RESULTS}")):
         try:
-            with results.open(encoding="utf-8") as file:
-                if not own or not trained_alike(json.loads(file.readline()), own[0]):
-                    continue
             rows = [row for row in read_json_lines(results, "domain") if row.get("benchmark") == benchmark]
-        except (UserError, OSError, ValueError):  # a folder beside this one is not this run's business
+            if rows and trained_alike(identify(rows[0]), identify(own[0])) and _scored(own) <= _scored(rows):
+                return results.parent, from_records(rows, benchmark)
+        except (UserError, OSError, ValueError, KeyError):  # a folder beside this one is not this run's business
             continue
-        if rows and _same_data(rows, own):
-            return results.parent, from_records(rows, benchmark)
     return None
 
 
-def trained_alike(row: Any, own: Row) -> bool:
-    """Whether a record, of which all in a folder have the same run, is of an ERM run trained as ours."""
-    if not isinstance(row, dict) or row.get("method") != BASELINE:
-        return False
+def trained_alike(run: Identity, own: Identity) -> bool:
+    """Whether it is an ERM run trained as ours."""
     compared = frozenset(("benchmark", "seed", "source", *SHARED))
-    return not first_difference(identify(row), identify(own), among=compared.__contains__)
+    return run.facts["method"] == BASELINE and not first_difference(run, own, among=compared.__contains__)
 
 
-def _same_data(rows: Sequence[Row], own: Sequence[Row]) -> bool:
-    def scored(of: Sequence[Row]) -> dict[str, str]:
-        return {row["domain"]: row.get("data", "") for row in of if row.get("metric") == "accuracy"}
-
-    theirs = scored(rows)
-    return all(theirs.get(domain) == data for domain, data in scored(own).items())
+def _scored(rows: Sequence[Row]) -> set[tuple[str, str]]:
+    return {(row["domain"], row.get("data", "")) for row in rows if row.get("metric") == "accuracy"}
 
 
-def command_for_erm(own: Row, recipe: Mapping[str, Any], out: Path) -> str:
+def command_for_erm(own: Identity, recipe: Mapping[str, Any], out: Path) -> str:
     """The command that makes the ERM run to compare with; `recipe` has what its benchmark sets for ERM."""
     usual = {**Settings().model_dump(mode="json"), **recipe}
-    changed = {name: own["settings"][name] for name in SHARED if own["settings"].get(name, usual[name]) != usual[name]}
-    trained = what_to_train(BASELINE, own["seed"], changed, benchmark=own.get("trained_on"))
+    changed = {name: own.facts[name] for name in SHARED if own.facts.get(name, usual[name]) != usual[name]}
+    trained = what_to_train(BASELINE, own.facts["seed"], changed, benchmark=own.facts["benchmark"])
     return onedomain("train", trained, ["--out", str(out)])

@@ -7,35 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
 from onedomain.data.arrays import SUFFIX, load_arrays, not_ours, save_arrays
-from onedomain.evaluation.outcome import MASKS, Outcome
+from onedomain.evaluation.outcome import Outcome
 from onedomain.runs.layout import OUTCOMES, OWN
 
-_TEXTS = ("domain", "split", "unseen", "count", "classes", "note", "fingerprint", "benchmark", "value_range", "void")
-_ARRAYS = (
-    "labels",
-    "predicted",
-    "shares_right",
-    "confidence",
-    "uncertainty",
-    "domain_score",
-    "sample",
-    "sample_probabilities",
-    "sample_embedding",
-    "sample_images",
-    *MASKS,
-)
+_ARRAYS = [field.name for field in fields(Outcome) if not field.repr]
 
 
 def save_outcome(outcome: Outcome, folder: Path, benchmark: str | None) -> Path:
     """Write the file into a run folder, whole or not at all."""
     path = folder / OUTCOMES / file_name(benchmark or OWN) / f"{file_name(outcome.domain)}{SUFFIX}"
-    texts = {name: getattr(outcome, name) for name in _TEXTS} | {"benchmark": benchmark}
-    arrays = {name: getattr(outcome, name) for name in _ARRAYS if getattr(outcome, name) is not None}
+    texts = {**vars(outcome), "benchmark": benchmark}
+    arrays = {name: array for name in _ARRAYS if (array := texts.pop(name)) is not None}
     for name in arrays.keys() & {"labels", "predicted"}:
         arrays[name] = arrays[name].astype(np.min_scalar_type(len(outcome.classes)))
     save_arrays(path, texts, arrays)

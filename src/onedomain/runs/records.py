@@ -16,8 +16,7 @@ from onedomain.runs.identity import Identity, identify
 from onedomain.runs.layout import BEFORE, MANIFEST, METRICS, OWN, RESULTS, WEIGHTS
 from onedomain.runs.manifest import Manifest, read_manifest
 from onedomain.runs.outcomes import read_outcomes
-from onedomain.runs.samples import AugmentedSample, read_samples
-from onedomain.runs.snapshots import Snapshot, read_snapshots
+from onedomain.runs.samples import AugmentedSample, Snapshot, read_samples, read_snapshots
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
-"""A sample of each augmented domain S⁺, kept for figures: images beside their originals, and where they are embedded.
+"""What is kept for figures: a sample of each augmented domain S⁺, and moments of the training.
 
-Two small files beside the domain's own: `augmented/augmented-1.sample.safetensors`, written when the domain is
-complete, and `augmented/augmented-1.embedding.safetensors`, written when the trained network is scored.
+A sample is images beside their originals, and where they are embedded: `augmented/augmented-1.sample.safetensors`,
+written when the domain is complete, and `augmented/augmented-1.embedding.safetensors`, written when the trained network
+is scored. A moment is one small file; the method decides what it holds (`Method.snapshot`). Taking one changes no
+weight and no random number.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 
 from onedomain.data.arrays import SUFFIX, ByteArray, FloatArray, load_arrays, not_ours
 from onedomain.data.domain import IntArray
-from onedomain.runs.layout import AUGMENTED
+from onedomain.runs.layout import AUGMENTED, SNAPSHOTS
 
 COLUMNS, GAP = 8, 2  # of a mosaic: images in a row, and white pixels between them
 
@@ -84,3 +86,23 @@ def numbered(folder: Path, ending: str) -> list[Path]:
         if number.isdecimal():
             numbers[path] = int(number)
     return sorted(numbers, key=numbers.__getitem__)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A method's arrays on a fixed sample of the source after `step` steps, by name."""
+
+    step: int
+    arrays: dict[str, np.ndarray] = field(repr=False)
+
+
+def read_snapshots(folder: Path) -> list[Snapshot]:
+    """All snapshots of a run folder, the first moment first."""
+    snapshots = []
+    for path in sorted((folder / SNAPSHOTS).glob(f"step-*{SUFFIX}")):
+        about, arrays = load_arrays(path)
+        try:
+            snapshots.append(Snapshot(int(about["step"]), arrays))
+        except (KeyError, TypeError, ValueError) as error:
+            raise not_ours(path, error) from None
+    return snapshots

@@ -13,7 +13,7 @@ from onedomain.reporting.figures.over_training import (
     perturbation_maps,
 )
 from onedomain.runs.records import read_run
-from onedomain.runs.snapshots import Snapshot
+from onedomain.runs.samples import Snapshot
 from tests.reporting.figures.made import add_snapshot, full_run, make_run
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from onedomain.benchmarks import find_benchmark
-from onedomain.reporting.reproduce.declare import Scale, Table
+from onedomain.reporting.reproduce.declare import Row, Scale, Table
 from onedomain.reporting.reproduce.plan import configured
-from onedomain.reporting.reproduce.rows import Row
 from onedomain.training.describe import set_otherwise
 from tests.corrupted import keys_of
 

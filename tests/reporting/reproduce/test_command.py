@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 import pytest
 
 from onedomain.benchmarks import BENCHMARKS
-from onedomain.cli.reproduce import from_records, run_and_show, show_what_would_be_done
+from onedomain.cli.reproduce_show import from_records, run_and_show, show_what_would_be_done
 from onedomain.errors import Interrupted, OnedomainError, UserError
 from onedomain.reporting.reproduce import tables
-from onedomain.reporting.reproduce.columns import Average, Score
-from onedomain.reporting.reproduce.declare import Scale, Table
+from onedomain.reporting.reproduce.columns import average_over, score
+from onedomain.reporting.reproduce.declare import Row, Scale, Table
 from onedomain.reporting.reproduce.grid import Request
-from onedomain.reporting.reproduce.rows import Row
 from tests.conftest import ROOT
 from tests.reporting.reproduce.toy import BENCHMARK
 
 ERM = Row("ERM", "erm")
 BROKEN = Row("ERM, far too fast", "erm", {"learning_rate": 1e30})
-COLUMNS = (Score("near", "near"), Score("far", "far"), Average(("near", "far")))
+SCORES = (score("near", "near"), score("far", "far"))
+COLUMNS = (*SCORES, average_over(*SCORES))
 TOY = Table("toy", "A toy", "toy", (ERM, BROKEN), COLUMNS)
 ALONE = Table("toy", "A toy", "toy", (ERM,), COLUMNS)
 FEW = Scale("few", share=0.5, note="half the steps")

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from onedomain.cli.reproduce import from_records
-from onedomain.cli.reproduce_show import show_result
+from onedomain.cli.reproduce_show import from_records
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.errors import UserError
 from onedomain.reporting.render.markdown import as_markdown
+from onedomain.reporting.render.terminal import show
 from onedomain.reporting.reproduce.columns import RelativeError
+from onedomain.reporting.reproduce.declare import Row
 from onedomain.reporting.reproduce.formats import tables
 from onedomain.reporting.reproduce.grid import Request
-from onedomain.reporting.reproduce.result import Failure, tabulate
-from onedomain.reporting.reproduce.rows import Row
+from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
+from onedomain.reporting.sweep import Ended
 from tests.reporting.reproduce.records import records
 
 LITE = "cifar10-c-lite"
@@ -100,7 +102,7 @@ def test_a_missing_run_of_erm_is_told_with_the_command_that_makes_it(capsys):
         run(SDG, accuracies(0.6), seed=1),
         run(NO_META, accuracies(0.6), seed=1),
         seeds=range(2),
-        failures=[Failure("erm-1", "the loss became nan", "logs/erm-1.log")],
+        failures=[Ended("erm-1", Path("logs/erm-1.log"), 0.0, "the loss became nan")],
     )
     assert len(cells(result, "SDG")["mce"].values) == 1
     alone = cells(result, "SDG without meta-learning")
@@ -112,7 +114,7 @@ def test_a_missing_run_of_erm_is_told_with_the_command_that_makes_it(capsys):
     assert told.endswith(f"onedomain train {what} --out runs/erm-1")
     assert "| no ERM | no ERM |" in as_markdown(*tables(result))
     assert not any("missing or failed" in note for note in made(run(SDG, accuracies(0.6)), table=SEVERITY).notes)
-    show_result(result)
+    show(*tables(result), width=160)
     printed = capsys.readouterr().out
     for text in ("no ERM", "Failed: erm-1", told):
         assert text in printed
@@ -120,7 +122,7 @@ def test_a_missing_run_of_erm_is_told_with_the_command_that_makes_it(capsys):
 
 def test_errors_are_relative_to_erm_on_the_same_benchmark():
     rows = tuple(Row(name.upper(), name, benchmark=where) for where in (LITE, "cifar10-c") for name in ("erm", "sdg"))
-    table = replace(CORRUPTIONS, rows=rows, columns=(RelativeError(("fog-5",), "mce", "mCE"),))
+    table = replace(CORRUPTIONS, rows=rows, columns=(RelativeError("mce", "mCE", ("fog-5",)),))
     accuracy = zip(rows, (0.5, 0.6, None, 0.7), strict=True)
     scored = [run(row, {"fog-5": value}, table=table) for row, value in accuracy if value is not None]
     result = made(*scored, table=table)

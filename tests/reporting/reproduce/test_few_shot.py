@@ -16,13 +16,12 @@ from onedomain.errors import UserError
 from onedomain.reporting.render.data import as_csv
 from onedomain.reporting.render.latex import as_latex
 from onedomain.reporting.render.markdown import as_markdown
-from onedomain.reporting.reproduce.columns import Average, Score
-from onedomain.reporting.reproduce.declare import Scale, Table
-from onedomain.reporting.reproduce.estimate import estimate
+from onedomain.reporting.reproduce.columns import average_over, score
+from onedomain.reporting.reproduce.declare import Adapting, Row, Scale, Table
 from onedomain.reporting.reproduce.formats import as_json, numbers, tables
+from onedomain.reporting.reproduce.grid import estimate
 from onedomain.reporting.reproduce.plan import Bench, adapting, configured, plan
 from onedomain.reporting.reproduce.result import tabulate
-from onedomain.reporting.reproduce.rows import Adapting, Row
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
 from onedomain.training.adapt import adapt
 from onedomain.training.describe import set_otherwise
@@ -35,7 +34,8 @@ TASKS = ("toy-a", "toy-b")
 ERM = Row("ERM", "erm", tasks=TASKS)
 TUNED = replace(ERM, adaptation=Adapting("fine-tune", 2))
 SCRATCH = Row("CCSA", "erm", tasks=TASKS, adaptation=Adapting("ccsa", 3))
-COLUMNS = (Score("toy-a/far", "A"), Score("toy-b/far", "B"), Average(("toy-a/far", "toy-b/far")))
+SCORES = (score("toy-a/far", "A"), score("toy-b/far", "B"))
+COLUMNS = (*SCORES, average_over(*SCORES))
 TABLE = Table("toy", "A toy", "toy", (Row("Quoted", "quoted", not_run="all"), SCRATCH, ERM, TUNED), COLUMNS)
 HALF = Scale("half", 0.5, note="half")
 

@@ -13,12 +13,11 @@ from dataclasses import replace
 import pytest
 
 from onedomain.benchmarks import BENCHMARKS
-from onedomain.cli.reproduce import from_records, run_and_show, show_what_would_be_done
+from onedomain.cli.reproduce_show import from_records, run_and_show, show_what_would_be_done
 from onedomain.errors import Interrupted, OnedomainError
-from onedomain.reporting.reproduce.columns import Average, Score
-from onedomain.reporting.reproduce.declare import Table
+from onedomain.reporting.reproduce.columns import average_over, score
+from onedomain.reporting.reproduce.declare import Adapting, Row, Table
 from onedomain.reporting.reproduce.grid import Request
-from onedomain.reporting.reproduce.rows import Adapting, Row
 from onedomain.reporting.reproduce.tables import SCALES
 from tests.conftest import ROOT
 from tests.reporting.reproduce.test_command import PROGRAM, fingerprints
@@ -27,7 +26,8 @@ from tests.reporting.reproduce.toy import TASKS
 ERM = Row("ERM", "erm", tasks=tuple(TASKS))
 TUNED = replace(ERM, adaptation=Adapting("fine-tune", 2))
 BROKEN = replace(TUNED, tasks=("toy-a",), settings={"learning_rate": 1e30})
-COLUMNS = (Score("toy-a/near", "A"), Score("toy-b/near", "B"), Average(("toy-a/near", "toy-b/near")))
+SCORES = (score("toy-a/near", "A"), score("toy-b/near", "B"))
+COLUMNS = (*SCORES, average_over(*SCORES))
 TABLE = Table("toy-few-shot", "A toy", "toy", (ERM, TUNED, BROKEN), COLUMNS)
 
 

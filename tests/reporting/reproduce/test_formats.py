@@ -4,17 +4,19 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 
 import pytest
 
-from onedomain.cli.reproduce_show import show_result
 from onedomain.reporting.render.data import as_csv
 from onedomain.reporting.render.latex import as_latex, escaped
 from onedomain.reporting.render.markdown import as_markdown
+from onedomain.reporting.render.terminal import show
+from onedomain.reporting.reproduce.declare import Row
 from onedomain.reporting.reproduce.formats import as_json, numbers, tables, write_files
-from onedomain.reporting.reproduce.result import Failure, tabulate
-from onedomain.reporting.reproduce.rows import Row
+from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
+from onedomain.reporting.sweep import Ended
 from tests.reporting.reproduce.records import records
 
 QUICK = SCALES["quick"]
@@ -29,7 +31,7 @@ def made(name="ablation", **changes):
         *records(table, QUICK, Row("", "sdg"), 1, {**SCORES, "svhn": 0.4610}, **changes),
         *records(table, QUICK, Row("", "sdg", {"beta": 0.0}), 0, SCORES, **changes),
     ]
-    failures = [Failure("sdg-beta-0-1", "5% of a_b & c is NaN {x}", "logs/sdg-beta-0-1.log")]
+    failures = [Ended("sdg-beta-0-1", Path("logs/sdg-beta-0-1.log"), 0.0, "5% of a_b & c is NaN {x}")]
     return tabulate(table, QUICK, rows, seeds=range(2), failures=failures, command=COMMAND)
 
 
@@ -115,7 +117,7 @@ def test_sections_of_the_curves_stand_above_their_rows(capsys):
         "**β**",
     ]
     assert r"\textit{$\beta$}" in as_latex(*tables(result))
-    show_result(result)
+    show(*tables(result), width=160)
     printed = capsys.readouterr().out
     assert "K = 3" in printed
     assert "43.10 ± 4.24" in printed

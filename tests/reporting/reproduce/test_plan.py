@@ -14,11 +14,10 @@ import onedomain as od
 from onedomain.benchmarks import Benchmark
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
-from onedomain.reporting.reproduce.columns import Score
-from onedomain.reporting.reproduce.declare import Scale, Table
-from onedomain.reporting.reproduce.estimate import estimate
+from onedomain.reporting.reproduce.columns import score
+from onedomain.reporting.reproduce.declare import Row, Scale, Table
+from onedomain.reporting.reproduce.grid import estimate
 from onedomain.reporting.reproduce.plan import Bench, configured, plan
-from onedomain.reporting.reproduce.rows import Row
 from tests.conftest import TinyNet, make_tiny
 
 ERM, SDG = Row("ERM", "erm"), Row("SDG", "sdg", {"beta": 0.0})
@@ -40,7 +39,7 @@ def benchmark(**changes):
     return replace(toy, **changes)
 
 
-TABLE = Table("toy", "A toy", "toy", (ERM, SDG), (Score("far", "far"),))
+TABLE = Table("toy", "A toy", "toy", (ERM, SDG), (score("far", "far"),))
 
 
 @pytest.fixture

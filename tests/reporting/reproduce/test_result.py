@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from onedomain.errors import UserError
-from onedomain.reporting.reproduce.columns import Score
-from onedomain.reporting.reproduce.declare import Table
-from onedomain.reporting.reproduce.result import Failure, tabulate
-from onedomain.reporting.reproduce.rows import Row
+from onedomain.reporting.reproduce.columns import score
+from onedomain.reporting.reproduce.declare import Row, Table
+from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
+from onedomain.reporting.sweep import Ended
 from tests.reporting.reproduce.records import records
 
 DIGITS, QUICK, FULL = TABLES["digits"], SCALES["quick"], SCALES["full"]
@@ -65,7 +67,7 @@ def test_one_seed_has_no_deviation_and_no_run_no_number():
     result = made(
         records(DIGITS, FULL, ERM, 0, THREE),
         seeds=range(2),
-        failures=[Failure("sdg-0", "the loss became nan", "logs/sdg-0.log")],
+        failures=[Ended("sdg-0", Path("logs/sdg-0.log"), 0.0, "the loss became nan")],
     )
     assert row_of(result, "ERM").cells["svhn"].deviation is None
     sdg = row_of(result, "SDG")
@@ -161,12 +163,12 @@ def test_versions_of_all_runs_are_told():
 
 
 def test_a_table_reports_its_own_metric():
-    table = Table("toy", "A toy", "digits-lite", (ERM,), (Score("uci", "UCI"),), metric="nll")
+    table = Table("toy", "A toy", "digits-lite", (ERM,), (score("uci", "UCI"),), metric="nll")
     assert made(records(table, FULL, ERM, 0, {"uci": 0.5}), table=table).rows[0].cells["uci"].mean == 100.0
 
 
 SEGMENTATION = TABLES["segmentation"]
-TEN = {column.name: 0.1 for column in SEGMENTATION.columns if isinstance(column, Score)}
+TEN = {column.name: 0.1 for column in SEGMENTATION.columns if column.over == (column.name,)}
 
 
 def test_rows_of_several_benchmarks_keep_to_their_own_runs_and_paper():

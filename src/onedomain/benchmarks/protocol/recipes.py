@@ -10,58 +10,48 @@ from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import UserError
 from onedomain.methods import method_class, method_names
 from onedomain.methods.adapt import adaptation_class, adaptation_names
-from onedomain.runs.manifest import AdaptationInfo
+from onedomain.runs.manifest import Manifest
 from onedomain.runs.records import RunRecords
-
-
-def usually(method: str, settings: Mapping[str, Any], benchmark: str | None) -> dict[str, Any] | None:
-    """The usual values of those settings that were set otherwise; None for a method that is not the library's."""
-    known = BENCHMARKS.get(benchmark or "")
-    recipe = known.settings_of(method) if known else {}
-    return _otherwise(method_class(method), recipe, settings) if method in method_names() else None
-
-
-def usually_adapted(method: str, settings: Mapping[str, Any], drawn: int) -> dict[str, Any] | None:
-    """The same for an adaptation to so many drawn images."""
-    if method not in adaptation_names():
-        return None
-    kind = adaptation_class(method)
-    return _otherwise(kind, kind().planned(drawn), settings)
-
-
-def _otherwise(kind: Any, recipe: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    try:
-        kind(**settings)
-    except UserError:  # of a version with other settings
-        return None
-    usual = kind(**recipe).settings.model_dump(mode="json")
-    return {name: value for name, value in usual.items() if name in settings and settings[name] != value}
 
 
 def completed(run: RunRecords) -> RunRecords:
     """The run, with what is usual for its settings."""
-    manifest = run.manifest
-    info = None if manifest.adaptation is None else _completed(manifest.adaptation)
-    told = manifest.usually
-    if told is None:
-        scratch = next((each for each in (info.history() if info else ()) if each.from_scratch), None)
-        told = scratch.usually if scratch else usually(manifest.method, manifest.settings, manifest.benchmark)
-    return replace(run, manifest=manifest.model_copy(update={"usually": told, "adaptation": info}))
-
-
-def _completed(info: AdaptationInfo) -> AdaptationInfo:
-    told = info.usually if info.usually is not None else usually_adapted(info.method, info.settings, len(info.images))
-    before = None if info.before is None else _completed(info.before)
-    return info.model_copy(update={"usually": told, "before": before})
+    told = completed_record({**run.manifest.model_dump(), "trained_on": run.manifest.benchmark})
+    return replace(run, manifest=Manifest(**{name: told[name] for name in Manifest.model_fields}))
 
 
 def completed_record(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for a record."""
-    if "settings" not in row or row.get("usually") is not None:
+    """The same for a record, or for what run.yaml says."""
+    if "settings" not in row:
         return dict(row)
-    info = row.get("adaptation")
+    benchmark = BENCHMARKS.get(row.get("trained_on") or "")
+    usual, last = row.get("usually"), _adapted(row.get("adaptation"))
+    scratch = last
+    while scratch and not scratch["from_scratch"]:
+        scratch = scratch.get("before")
+    if usual is None and scratch:
+        usual = scratch["usually"]
+    elif usual is None and row["method"] in method_names():
+        recipe = benchmark.settings_of(row["method"]) if benchmark else {}
+        usual = _otherwise(method_class(row["method"]), recipe, row["settings"])
+    return {**row, "usually": usual, **({"adaptation": last} if last else {})}
+
+
+def _adapted(info: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if info is None:
-        return {**row, "usually": usually(row["method"], row["settings"], row.get("trained_on"))}
-    info = {**info, "usually": usually_adapted(info["method"], info["settings"], info["drawn"])}
-    own = info["usually"] if info["from_scratch"] else usually(row["method"], row["settings"], row.get("trained_on"))
-    return {**row, "usually": own, "adaptation": info}
+        return None
+    usual = info.get("usually")
+    if usual is None and info["method"] in adaptation_names():
+        kind, drawn = adaptation_class(info["method"]), info["drawn"] if "drawn" in info else len(info["images"])
+        usual = _otherwise(kind, kind().planned(drawn), info["settings"])
+    return {**info, "usually": usual, **({"before": _adapted(info["before"])} if "before" in info else {})}
+
+
+def _otherwise(kind: Any, recipe: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The usual values of those settings that were set otherwise; None for settings of another version."""
+    try:
+        kind(**settings)
+    except UserError:
+        return None
+    usual = kind(**recipe).settings.model_dump(mode="json")
+    return {name: value for name, value in usual.items() if name in settings and settings[name] != value}

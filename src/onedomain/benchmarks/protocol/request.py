@@ -1,4 +1,4 @@
-"""What is to be trained, as a user asks for it, and the run that this gives."""
+"""What is to be trained, as a user asks for it, the run that this gives, and its scores on a benchmark."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onedomain.benchmarks import Benchmark, find_benchmark
+from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
 from onedomain.data import data_folder
 from onedomain.errors import UserError
+from onedomain.evaluation.scores import Evaluation
 from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.runs.commandline import resume_command
@@ -99,3 +100,21 @@ class TrainingRequest:
             held_out=benchmark.load_calibration(folder),
             **common,
         )
+
+
+def score_on(run: Run, benchmark: Benchmark, data: Path) -> Evaluation:
+    """Scores of every domain whose data are there; `missing` says why the others were not scored.
+
+    A benchmark whose images the run was trained on is refused.
+    """
+    benchmark.refuse_trained_on(run.manifest.benchmark, f"--benchmark {benchmark.name}")
+    domains, missing = benchmark.load_for_scoring(data)
+    trained = BENCHMARKS.get(run.manifest.benchmark or "")
+    same_source = trained is not None and trained.train is benchmark.train
+    # A target that the run was trained on, or adapted to, is not unseen, whatever its images are.
+    known = [trained.source] if trained is not None else []
+    known += [info.target for info in run.manifest.adaptations if info.benchmark is not None]
+    seen = [benchmark.source] if same_source else []
+    seen += [name for name in benchmark.targets if name in known]
+    evaluation = run.evaluate(domains, seen=seen, progress=True, keep_going=True)
+    return replace(evaluation, missing=(*missing, *evaluation.missing))

@@ -16,7 +16,7 @@ from onedomain.reporting.figures.embedding import draw_points, order_of, project
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, without_axes
 from onedomain.runs.records import RunRecords
-from onedomain.runs.snapshots import Snapshot
+from onedomain.runs.samples import Snapshot
 
 LABEL_BINS = 25
 MAPPED = 3  # images whose |e| is shown

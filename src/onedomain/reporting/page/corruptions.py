@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
@@ -119,21 +118,9 @@ def _erm_beside(comparison: Comparison, found: dict[str, list[Robustness]], own:
     for contender in comparison.contenders:
         if contender.method == BASELINE and not contender.adapted_to:
             for run, scored in zip(contender.runs, found[contender.title], strict=True):
-                if trained_alike(_as_row(run), _as_row(own)):
+                if trained_alike(run.identity, own.identity):
                     return scored
     return None
-
-
-def _as_row(run: RunRecords) -> dict[str, Any]:
-    """What a record says of its run."""
-    manifest = run.manifest
-    return {
-        "method": manifest.method,
-        "trained_on": manifest.benchmark,
-        "seed": manifest.seed,
-        "source": manifest.source.fingerprint,
-        "settings": manifest.settings,
-    }
 
 
 def _without_erm(missing: Sequence[tuple[Contender, RunRecords]]) -> list[str]:
@@ -143,7 +130,7 @@ def _without_erm(missing: Sequence[tuple[Contender, RunRecords]]) -> list[str]:
         trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
         usual = trained_on.settings_of(BASELINE) if trained_on else {}
         out = Path(run.folder).with_name(f"{BASELINE}-{run.manifest.seed}")
-        command = command_for_erm(_as_row(run), usual, out)
+        command = command_for_erm(run.identity, usual, out)
         needed.setdefault(command, []).append(f"{contender.title}, seed {run.manifest.seed}")
     return [
         f"mCE and RmCE of {'; '.join(runs)}: no ERM run with these settings is among the given; make it with: {command}"

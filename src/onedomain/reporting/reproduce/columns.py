@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from onedomain.evaluation.corruption_error import mean_corruption_error, relative_mean_corruption_error
+from onedomain.evaluation.corruption_error import mean_corruption_error
 from onedomain.reporting.average import average, mean
 from onedomain.reporting.reproduce.paper import AVERAGE, paper_average, paper_value
-from onedomain.reporting.reproduce.rows import Row
 from onedomain.runs.identity import Identity
+
+CLEAN = "cifar10"  # the domain of clean images beside corrupted ones
 
 
 @dataclass(frozen=True)
 class RunScores:
-    """The records of one run on a table's benchmark, by domain and metric."""
+    """The records of one run on a table's benchmark, by domain and metric; `metric` is the table's."""
 
     identity: Identity
-    records: dict[str, dict[str, Mapping[str, Any]]]
-    adaptation: Mapping[str, Any] | None = None  # how the run was adapted; None if it was only trained
-    # Of other rows, by their keys: the runs of the same benchmark and seed.
-    beside: Mapping[str, RunScores] = field(default_factory=dict, repr=False, compare=False)
+    metric: str
+    records: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def any_record(self) -> Mapping[str, Any]:
+        """One of them, for what all of them say alike, such as `train_seconds`."""
+        return next(iter(next(iter(self.records.values())).values()))
+
+    @property
+    def adaptation(self) -> Mapping[str, Any] | None:
+        """How the run was adapted; None if it was only trained."""
+        return self.any_record.get("adaptation")
 
     @property
     def seed(self) -> int:
@@ -38,182 +47,112 @@ class RunScores:
         return f"{self.identity.facts['method']}, seed {self.seed}"
 
     @property
-    def steps(self) -> int:
-        """Of training or, of an adapted run, of adapting."""
-        return int((self.adaptation or self.any_record)["settings"]["steps"])
-
-    @property
-    def domains(self) -> tuple[str, ...]:
-        return tuple(self.records)
-
-    def score(self, domain: str, metric: str) -> float | None:
-        record = self.records.get(domain, {}).get(metric)
-        return None if record is None else float(record["value"])
-
-    @property
     def benchmark(self) -> str:
         return str(self.any_record["benchmark"])
 
-    @property
-    def any_record(self) -> Mapping[str, Any]:
-        """One of them, for what all of them say alike, such as `train_seconds`."""
-        return next(iter(next(iter(self.records.values())).values()))
-
-    def fact(self, name: str) -> float | None:
-        """What the run says of itself; None in records of before it was told."""
-        value = self.any_record.get(name)
-        return None if value is None else float(value)
-
-
-class Column(Protocol):
-    """A number of each row, ours and the paper's; `scored` are the domains that all runs of the table have."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def decimals(self) -> int: ...
-
-    @property
-    def group(self) -> str:
-        """Columns of one group stand together, those of another in a table below: a page is only so wide."""
-
-    @property
-    def over(self) -> Sequence[str]:
-        """The domains that it is computed of."""
-
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None: ...
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Shown:
-    """How a column is printed."""
-
-    unit: str = "%"
-    decimals: int = 2
-    group: str = ""
-
 
 @dataclass(frozen=True)
-class Score(_Shown):
-    """A metric on one domain, in percent."""
+class Column:
+    """A number of each row, ours and the paper's.
 
-    name: str
-    title: str
-
-    @property
-    def over(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        value = run.score(self.name, metric)
-        return None if value is None else 100 * value
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_value(row.printed_in(table), row.key, self.name)
-
-
-@dataclass(frozen=True)
-class Average(_Shown):
-    """The plain mean over domains, in percent: over those that are scored, on both sides."""
-
-    over: tuple[str, ...]
-    name: str = AVERAGE
-    title: str = "average"
-
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        value = average(run.records, self.domains(scored), metric)
-        return None if value is None else 100 * value
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        printed_in, chosen = row.printed_in(table), self.domains(scored)
-        printed = paper_value(printed_in, row.key, self.name) if len(chosen) == len(self.over) else None
-        return paper_average(printed_in, row.key, chosen) if printed is None else printed
-
-    def domains(self, scored: Sequence[str]) -> list[str]:
-        return [domain for domain in self.over if domain in scored]
-
-
-@dataclass(frozen=True)
-class MeanOf(_Shown):
-    """The plain mean of other columns; there is none if one of them has no value."""
-
-    columns: tuple[Column, ...]
-    name: str
-    title: str
-
-    @property
-    def over(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(domain for column in self.columns for domain in column.over))
-
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        return mean(column.value(run, metric, scored) for column in self.columns)
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        whole = set(self.over) <= set(scored)
-        printed = paper_value(row.printed_in(table), row.key, self.name) if whole else None
-        return mean(column.paper(table, row, scored) for column in self.columns) if printed is None else printed
-
-
-@dataclass(frozen=True)
-class RelativeError(_Shown):
-    """mCE: the mean over domains of the error, divided by that of another row's run of the same seed.
-
-    With a domain of clean images it is RmCE: of both errors those on clean images are first taken off.
+    `over` are the domains that it is computed of. Columns of one `group` stand together, those of another in a table
+    below: a page is only so wide. `baseline` is the key of the row that it is relative to.
     """
 
-    over: tuple[str, ...]
     name: str
     title: str
-    clean: str = ""
-    baseline: str = "erm"  # the key of the row that it is relative to
-    unit: str = field(default="", kw_only=True)
+    over: tuple[str, ...] = ()
+    unit: str = field(default="%", kw_only=True)
+    decimals: int = field(default=2, kw_only=True)
+    group: str = field(default="", kw_only=True)
+    baseline: str = field(default="", kw_only=True)
 
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        baseline = run.beside.get(self.baseline)
+    def value(self, run: RunScores, scored: Sequence[str], baseline: RunScores | None = None) -> float | None:
+        """`scored` are the domains that all runs of the table have, `baseline` the run that this is relative to."""
+        raise NotImplementedError
+
+    def paper(self, table: str, method: str, scored: Sequence[str]) -> float | None:
+        """As printed: over fewer domains it is another number."""
+        return paper_value(table, method, self.name) if set(self.over) <= set(scored) else None
+
+
+@dataclass(frozen=True)
+class Average(Column):
+    """The plain mean over domains, in percent: over those that are scored, on both sides."""
+
+    def value(self, run: RunScores, scored: Sequence[str], baseline: RunScores | None = None) -> float | None:
+        value = average(run.records, self._domains(scored), run.metric)
+        return None if value is None else 100 * value
+
+    def paper(self, table: str, method: str, scored: Sequence[str]) -> float | None:
+        printed = super().paper(table, method, scored)
+        return paper_average(table, method, self._domains(scored)) if printed is None else printed
+
+    def _domains(self, scored: Sequence[str]) -> list[str]:
+        """A single domain is a column of its own, whatever other runs lack."""
+        return [domain for domain in self.over if domain in scored or len(self.over) == 1]
+
+
+def score(name: str, title: str, group: str = "") -> Column:
+    """A metric on one domain, in percent."""
+    return Average(name, title, (name,), group=group)
+
+
+def average_over(*scores: Column) -> Column:
+    """The average of such columns."""
+    return Average(AVERAGE, "average", tuple(each.name for each in scores))
+
+
+@dataclass(frozen=True)
+class MeanOf(Column):
+    """The plain mean of other columns; there is none if one of them has no value."""
+
+    columns: tuple[Column, ...] = ()
+
+    def __post_init__(self) -> None:
+        over = dict.fromkeys(domain for column in self.columns for domain in column.over)
+        object.__setattr__(self, "over", tuple(over))
+
+    def value(self, run: RunScores, scored: Sequence[str], baseline: RunScores | None = None) -> float | None:
+        return mean(column.value(run, scored) for column in self.columns)
+
+    def paper(self, table: str, method: str, scored: Sequence[str]) -> float | None:
+        printed = super().paper(table, method, scored)
+        return mean(column.paper(table, method, scored) for column in self.columns) if printed is None else printed
+
+
+@dataclass(frozen=True)
+class RelativeError(Column):
+    """mCE or, as `rmce`, RmCE: errors on domains by those of another row's run of the same seed."""
+
+    unit: str = field(default="", kw_only=True)
+    baseline: str = field(default="erm", kw_only=True)
+
+    def value(self, run: RunScores, scored: Sequence[str], baseline: RunScores | None = None) -> float | None:
         if baseline is None:
             return None
         chosen = [domain for domain in self.over if domain in scored]
-        own, other = (_errors(each, (*chosen, self.clean), metric) for each in (run, baseline))
+        own, other = (
+            {
+                domain: 1 - right
+                for domain in (*chosen, CLEAN)
+                if (right := average(each.records, [domain], each.metric)) is not None
+            }
+            for each in (run, baseline)
+        )
         errors = {domain: own[domain] for domain in chosen}
-        if not self.clean:
-            return mean_corruption_error(errors, other)
-        if self.clean not in own or self.clean not in other:
-            return None
-        return relative_mean_corruption_error(errors, own[self.clean], other, other[self.clean])
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        """As printed: over fewer domains it is another number."""
-        return paper_value(row.printed_in(table), row.key, self.name) if set(self.over) <= set(scored) else None
-
-
-def _errors(run: RunScores, domains: Sequence[str], metric: str) -> dict[str, float]:
-    scores = {domain: run.score(domain, metric) for domain in domains}
-    return {domain: 1 - score for domain, score in scores.items() if score is not None}
+        clean = (own.get(CLEAN), other.get(CLEAN)) if self.name == "rmce" else ()
+        return mean_corruption_error(errors, other, *clean)
 
 
 @dataclass(frozen=True)
-class Fact(_Shown):
-    """What a record says of its run, divided into a handy unit."""
+class Fact(Column):
+    """What a record says of its run, divided into a handy unit; old records do not say all."""
 
-    name: str
-    title: str
-    of: str
+    of: str = ""
     divisor: float = 1.0
     decimals: int = field(default=1, kw_only=True)
-    over: tuple[str, ...] = ()
 
-    def value(self, run: RunScores, metric: str, scored: Sequence[str]) -> float | None:
-        value = run.fact(self.of)
+    def value(self, run: RunScores, scored: Sequence[str], baseline: RunScores | None = None) -> float | None:
+        value = run.any_record.get(self.of)
         return None if value is None else value / self.divisor
-
-    def paper(self, table: str, row: Row, scored: Sequence[str]) -> float | None:
-        return paper_value(row.printed_in(table), row.key, self.name)

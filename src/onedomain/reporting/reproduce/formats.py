@@ -103,7 +103,7 @@ def _ours(cell: Cell, decimals: int) -> model.Cell:
 def _notes(result: Result) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     which = ", ".join(map(str, result.seeds))
-    gaps = [f"Failed: {failure.run} ({failure.error})." for failure in result.failures]
+    gaps = [f"Failed: {failure.name} ({failure.error})." for failure in result.failures]
     unit = "Draws" if result.table.few_shot else "Seeds"
     return [*gaps, *result.notes, f"{unit} {which}; made {result.date}{f' with {versions}' if versions else ''}."]
 
@@ -180,7 +180,7 @@ def as_json(result: Result) -> dict[str, Any]:
             }
             for row in result.rows
         ],
-        "failed": [{"run": each.run, "error": each.error, "log": each.log} for each in result.failures],
+        "failed": [{"run": each.name, "error": each.error, "log": str(each.log)} for each in result.failures],
         "data": [dict(each) for each in result.data],
         "notes": list(result.notes),
         "versions": dict(result.versions),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from onedomain.reporting.reproduce.columns import Fact, RelativeError, RunScores, Score
+from onedomain.reporting.reproduce.columns import RunScores
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.plan import benchmark_at, train_options
 from onedomain.runs.commandline import onedomain
 
 MOST_NAMED = 8  # domains of a note
+Rivals = Mapping[tuple[str, int, str], RunScores]  # runs by benchmark, seed or draw, and the key of their row
 
 
 def notes_on(
@@ -18,6 +19,7 @@ def notes_on(
     scale: Scale,
     targets: Sequence[str],
     by_row: Sequence[Sequence[RunScores]],
+    rivals: Rivals,
     scored: Sequence[str],
     data: Sequence[Mapping[str, Any]],
     steps: Mapping[str, int],
@@ -26,16 +28,16 @@ def notes_on(
     runs = [run for of_row in by_row for run in of_row]
     if scale.reduced:
         yield f"Reduced protocol: {scale.note}. The paper's numbers are of its whole protocol."
-    yield from _missing_baselines(table, scale, by_row, steps)
-    titles = {column.name: column.title for column in table.columns if isinstance(column, Score)}
+    yield from _missing_baselines(table, scale, rivals, steps)
+    titles = {column.name: column.title for column in table.columns if column.over == (column.name,)}
     reported = {domain for column in table.columns for domain in column.over}
     shown = [name for name in targets if name in reported]
-    absent = {name: any(name in run.domains for run in runs) for name in shown if name not in scored}
+    absent = {name: any(name in run.records for run in runs) for name in shown if name not in scored}
     for by_some, remark in ((False, ""), (True, " by every run")):
         names = [titles.get(name, name) for name in absent if absent[name] is by_some]
         if names:
             yield f"{_named(names, len(shown))}: not scored{remark}, for want of data."
-    if absent and scored and any(not isinstance(column, (Score, Fact)) for column in table.columns):
+    if absent and scored and any(len(column.over) > 1 for column in table.columns):
         names = [titles.get(name, name) for name in shown if name in scored]
         over = f"the {len(names)} others" if len(names) > MOST_NAMED else ", ".join(names)
         yield f"The averages, the paper's too, are over {over}."
@@ -62,24 +64,21 @@ def _named(names: Sequence[str], of: int) -> str:
     return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} others"
 
 
-def _missing_baselines(
-    table: Table, scale: Scale, by_row: Sequence[Sequence[RunScores]], steps: Mapping[str, int]
-) -> Iterable[str]:
+def _missing_baselines(table: Table, scale: Scale, rivals: Rivals, steps: Mapping[str, int]) -> Iterable[str]:
     """Which runs are missing that columns are relative to, and the commands that make them."""
     by_key: dict[str, list[str]] = {}
     for column in table.columns:
-        if isinstance(column, RelativeError):
+        if column.baseline:
             by_key.setdefault(column.baseline, []).append(column.title)
     for baseline in (row for row in table.rows if row.key in by_key):
-        benchmark = benchmark_at(table.benchmark_of(baseline), scale)
+        where = table.benchmark_of(baseline)
         changes = scale.changes(baseline.method, baseline.settings, None)
         if scale.share < 1 and baseline.name in steps:
             changes["steps"] = steps[baseline.name]
-        rivals = zip(table.rows, by_row, strict=True)
-        runs = [run for row, of_row in rivals if row.benchmark == baseline.benchmark for run in of_row]
-        for seed in sorted({run.seed for run in runs if baseline.key not in run.beside}):
-            command = train_options(benchmark, baseline, seed, changes)
-            yield (
-                f"{', '.join(by_key[baseline.key])}: the run of {baseline.label} with seed {seed} is missing or "
-                f"failed; make it with: {onedomain('train', command, ['--out', f'runs/{baseline.name}-{seed}'])}"
-            )
+        for seed in sorted({number for name, number, _ in rivals if name == where}):
+            if (where, seed, baseline.key) not in rivals:
+                command = train_options(benchmark_at(where, scale), baseline, seed, changes)
+                yield (
+                    f"{', '.join(by_key[baseline.key])}: the run of {baseline.label} with seed {seed} is missing or "
+                    f"failed; make it with: {onedomain('train', command, ['--out', f'runs/{baseline.name}-{seed}'])}"
+                )

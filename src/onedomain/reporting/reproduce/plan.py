@@ -13,8 +13,7 @@ from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.methods import method_class
 from onedomain.methods.adapt import adaptation_class
-from onedomain.reporting.reproduce.declare import PARENT_SEED, Scale, Table
-from onedomain.reporting.reproduce.rows import Adapting, Row
+from onedomain.reporting.reproduce.declare import PARENT_SEED, Adapting, Row, Scale, Table
 from onedomain.runs.commandline import what_to_adapt, what_to_train
 from onedomain.runs.identity import BEFORE_IT, LAST, Identity, first_difference, identify, spoken
 from onedomain.runs.layout import BEFORE, MANIFEST
@@ -155,23 +154,26 @@ def _planned(
     parent: PlannedRun | None,
 ) -> PlannedRun:
     method: Method | Adaptation
-    target, folder = "", out / f"{row.name}-{seed}"
+    target, of, adaptation = "", parent, None
     if row.adaptation is None or parent is None:
         method, changes = configured(row, scale, bench.benchmark)
-        wanted = _identity(method, changes, seed, bench)
     else:
         target, classes = next(iter(bench.drawn.items()))
         method, changes = adapting(row.adaptation, scale, row.adaptation.shots * classes)
-        of: tuple[Method, Mapping[str, Any]] = (method, changes)
-        of = of if method.from_scratch else (parent.method, parent.changes)  # of the parent nothing is left
-        how: dict[str, Any] = {
-            "method": method.name,
-            "settings": _settings(method),
-            "usually": changes,
-            "target": target,
+        adaptation = _set(method, changes) | {"target": target, "shots": row.adaptation.shots, "draw": seed}
+        adaptation["from_scratch"] = method.from_scratch
+        of = None if method.from_scratch else parent  # of the parent nothing is left
+    wanted = identify(
+        {
+            **(_set(of.method, of.changes) if of else _set(method, changes)),
+            "seed": parent.seed if parent else seed,
+            "trained_on": bench.benchmark.name,
+            "network": {"name": bench.benchmark.network},
+            "source": bench.source.fingerprint,
+            "adaptation": adaptation,
         }
-        how |= {"shots": row.adaptation.shots, "draw": seed, "from_scratch": method.from_scratch}
-        wanted = _identity(*of, parent.seed, bench, how)
+    )
+    folder = out / f"{row.name}-{seed}"
     run = PlannedRun(row, seed, method, folder, "new", changes, bench.benchmark, parent=parent, target=target)
     if (run.folder / MANIFEST).exists():
         found: RunRecords | None = read_run(run.folder, unfinished=True)
@@ -186,21 +188,8 @@ def _planned(
     return replace(run, folder=found.folder, state=_state(found, bench), records=found)
 
 
-def _settings(method: Method) -> dict[str, Any]:
-    return method.settings.model_dump(mode="json")
-
-
-def _identity(
-    method: Method,
-    changes: Mapping[str, Any],
-    seed: int,
-    bench: Bench,
-    adaptation: Mapping[str, Any] | None = None,
-) -> Identity:
-    """What a planned run is to be."""
-    what = {"method": method.name, "settings": _settings(method), "usually": changes, "seed": seed}
-    where = {"trained_on": bench.benchmark.name, "network": {"name": bench.benchmark.network}}
-    return identify({**what, **where, "source": bench.source.fingerprint, "adaptation": adaptation})
+def _set(method: Method, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {"method": method.name, "settings": method.settings.model_dump(mode="json"), "usually": changes}
 
 
 def _difference(found: RunRecords, wanted: Identity) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 from onedomain.benchmarks import Benchmark
 from onedomain.errors import UserError
 from onedomain.reporting.average import shared_domains
-from onedomain.reporting.reproduce.columns import Column, RelativeError, RunScores
-from onedomain.reporting.reproduce.declare import PARENT_SEED, Scale, Table
-from onedomain.reporting.reproduce.notes import notes_on
+from onedomain.reporting.reproduce.columns import Column, RunScores
+from onedomain.reporting.reproduce.declare import PARENT_SEED, Row, Scale, Table
+from onedomain.reporting.reproduce.notes import Rivals, notes_on
 from onedomain.reporting.reproduce.plan import benchmark_at
-from onedomain.reporting.reproduce.rows import Row
+from onedomain.reporting.sweep import Ended
 from onedomain.runs.identity import changed_settings, decides, first_difference, identify
 
 Record = Mapping[str, Any]
@@ -48,13 +48,6 @@ class ResultRow:
 
 
 @dataclass(frozen=True)
-class Failure:
-    run: str
-    error: str
-    log: str
-
-
-@dataclass(frozen=True)
 class Result:
     """A table with all that it must say of itself."""
 
@@ -67,10 +60,10 @@ class Result:
     versions: Mapping[str, str]
     command: str
     date: str
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[Ended, ...] = ()
 
 
-def group(records: Iterable[Record], benchmark: str, prefix: str = "") -> list[RunScores]:
+def group(records: Iterable[Record], benchmark: str, metric: str, prefix: str = "") -> list[RunScores]:
     """Records of a benchmark's domains, run by run; only of runs that were trained on its source.
 
     A `prefix` tells domains of several benchmarks apart.
@@ -84,11 +77,12 @@ def group(records: Iterable[Record], benchmark: str, prefix: str = "") -> list[R
         absent = [name for name in NEEDED if name not in record]
         if absent:
             raise UserError("records", f"one has no {absent[0]!r}", "records written by onedomain")
-        identity, adaptation = identify(record), record.get("adaptation")
-        run = runs.setdefault((identity.setting, identity.repetition), RunScores(identity, {}, adaptation))
+        identity = identify(record)
+        run = runs.setdefault((identity.setting, identity.repetition), RunScores(identity, metric))
         of_domain = run.records.setdefault(f"{prefix}{record['domain']}", {})
         if record["metric"] in of_domain:
-            which = run.name if adaptation is None else f"{run.name}, {adaptation['shots']} shots, draw {run.number}"
+            adapted = run.adaptation
+            which = run.name if adapted is None else f"{run.name}, {adapted['shots']} shots, draw {run.number}"
             raise UserError("records", f"{which}, is there twice on {record['domain']}", "each run once")
         of_domain[record["metric"]] = record
     return list(runs.values())
@@ -100,11 +94,11 @@ def tabulate(
     records: Sequence[Record],
     *,
     seeds: Sequence[int] | None = None,
-    failures: Sequence[Failure] = (),
+    failures: Sequence[Ended] = (),
+    command: str = "",
     steps: Mapping[str, int] | None = None,
-    command: str,
 ) -> Result:
-    """The table of these records; those of other methods, settings or seeds are left out. No `seeds`: all there are.
+    """The table of these records; those of other settings or seeds are left out. No `seeds`: all there are.
 
     `steps` says how many a row without a run would have, by the row's name.
     """
@@ -112,14 +106,14 @@ def tabulate(
     prefixes = {name: f"{name}/" if any(row.tasks for row in table.rows) else "" for name in benchmarks}
     by_part: dict[str, list[RunScores]] = {part.name: [] for part in table.grid}
     for name, benchmark in benchmarks.items():
-        for run in group(records, name, prefixes[name]):
+        for run in group(records, name, table.metric, prefixes[name]):
             for part in table.grid:
                 wanted = seeds is None or run.number in table.seeds_of(part, seeds)
                 if wanted and table.benchmark_of(part) == name and _belongs(run, part, scale, benchmark):
                     by_part[part.name].append(run)
     by_row = [[run for part in row.parts for run in by_part.get(part.name, [])] for row in table.rows]
     used = list({id(run): run for runs in by_row for run in runs}.values())
-    _refuse_other_data(used)
+    data = _data(used)
     for runs in by_part.values():
         _refuse_other_settings(runs)
     there = {run.benchmark for run in used}
@@ -128,17 +122,33 @@ def tabulate(
     shared = {name: shared_domains([run.records for run in used if run.benchmark == name]) for name in benchmarks}
     scored = [target for target in targets if all(target in shared[name] or target not in of[name] for name in there)]
     asked = tuple(seeds) if seeds is not None else tuple(sorted({run.number for run in used}))
-    shown = _beside_each_other(table, by_row)
+    shown = [_together(runs) for runs in by_row]
+    rivals = {
+        (table.benchmark_of(row), run.number, row.key): run
+        for row, runs in zip(table.rows, shown, strict=True)
+        for run in runs
+    }
     rows = []
     for row, runs, ours in zip(table.rows, by_row, shown, strict=True):
-        rows.append(_row(table, row, runs, ours, scored, asked, (steps or {}).get(row.name)))
-    data = _data(used)
+        took = [run.any_record.get("train_seconds") for run in runs]  # of every task
+        minutes = cell(took, None).mean
+        last = {**runs[0].any_record, **(runs[0].adaptation or {})} if runs else {}
+        rows.append(
+            ResultRow(
+                row=row,
+                steps=int(last["settings"]["steps"]) if last else (steps or {}).get(row.name),
+                seeds=tuple(run.number for run in ours),
+                asked=() if row.not_run else table.seeds_of(row, asked),
+                minutes=None if minutes is None else minutes / 60,
+                cells={column.name: _cell(table, row, column, ours, rivals, scored) for column in table.columns},
+            )
+        )
     return Result(
         table=table,
         scale=scale,
         seeds=asked,
         rows=tuple(rows),
-        notes=tuple(notes_on(table, scale, targets, shown, scored, data, steps or {})),
+        notes=tuple(notes_on(table, scale, targets, shown, rivals, scored, data, steps or {})),
         data=tuple(data),
         versions=_versions(used),
         command=command,
@@ -147,44 +157,27 @@ def tabulate(
     )
 
 
-def _row(
-    table: Table,
-    row: Row,
-    runs: Sequence[RunScores],  # of every task
-    ours: Sequence[RunScores],
-    scored: Sequence[str],
-    asked: Sequence[int],
-    planned_steps: int | None,
-) -> ResultRow:
-    minutes = cell([run.fact("train_seconds") for run in runs], None).mean
-    return ResultRow(
-        row=row,
-        steps=runs[0].steps if runs else planned_steps,
-        seeds=tuple(run.number for run in ours),
-        asked=() if row.not_run else table.seeds_of(row, asked),
-        minutes=None if minutes is None else minutes / 60,
-        cells={
-            column.name: cell(
-                [column.value(run, table.metric, scored) for run in ours],
-                column.paper(table.name, row, scored),
-                _gap(table, column, ours),
-            )
-            for column in table.columns
-        },
-    )
+def _cell(
+    table: Table, row: Row, column: Column, runs: Sequence[RunScores], rivals: Rivals, scored: Sequence[str]
+) -> Cell:
+    beside = [rivals.get((table.benchmark_of(row), run.number, column.baseline)) for run in runs]
+    gap = ""
+    if runs and column.baseline:
+        label = next(each.label for each in table.rows if each.key == column.baseline)
+        gap = "not defined" if any(beside) else f"no {label}"
+    values = [column.value(run, scored, baseline) for run, baseline in zip(runs, beside, strict=True)]
+    # A table of several benchmarks has the paper's numbers under each of these.
+    return cell(values, column.paper(row.benchmark or table.name, row.key, scored), gap)
 
 
-def _beside_each_other(table: Table, by_row: Sequence[Sequence[RunScores]]) -> list[list[RunScores]]:
-    """The runs of each row, every one with those of the other rows that have its benchmark and its number."""
-    together = [_together(runs) for runs in by_row]
-    beside: dict[tuple[str, int], dict[str, RunScores]] = {}
-    for row, runs in zip(table.rows, together, strict=True):
-        for run in runs:
-            beside.setdefault((table.benchmark_of(row), run.number), {})[row.key] = run
-    return [
-        [replace(run, beside=beside[table.benchmark_of(row), run.number]) for run in runs]
-        for row, runs in zip(table.rows, together, strict=True)
-    ]
+def cell(values: Sequence[float | None], paper: float | None, gap: str = "") -> Cell:
+    """
+    >>> cell([1.0, 3.0], 1.5)
+    Cell(values=(1.0, 3.0), mean=2.0, deviation=1.4142135623730951, paper=1.5, gap='')
+    """
+    known = tuple(value for value in values if value is not None)
+    mean = fmean(known) if known else None
+    return Cell(known, mean, stdev(known) if len(known) > 1 else None, paper, "" if known else gap)
 
 
 def _together(runs: Sequence[RunScores]) -> list[RunScores]:
@@ -232,30 +225,9 @@ def _refuse_other_settings(runs: Sequence[RunScores]) -> None:
             raise UserError("records", given, "runs of one setting in a row")
 
 
-def cell(values: Sequence[float | None], paper: float | None, gap: str = "") -> Cell:
-    """
-    >>> cell([1.0, 3.0], 1.5)
-    Cell(values=(1.0, 3.0), mean=2.0, deviation=1.4142135623730951, paper=1.5, gap='')
-    """
-    known = tuple(value for value in values if value is not None)
-    mean = fmean(known) if known else None
-    return Cell(known, mean, stdev(known) if len(known) > 1 else None, paper, "" if known else gap)
-
-
-def _gap(table: Table, column: Column, runs: Sequence[RunScores]) -> str:
-    """What a cell says of runs without a value."""
-    if not runs or not isinstance(column, RelativeError):
-        return ""
-    there = any(column.baseline in run.beside for run in runs)
-    return "not defined" if there else f"no {_baseline(table, column).label}"
-
-
-def _baseline(table: Table, column: RelativeError) -> Row:
-    return next(row for row in table.rows if row.key == column.baseline)
-
-
-def _refuse_other_data(runs: Sequence[RunScores]) -> None:
-    """Scores on different images, or of different training images, are not for one benchmark of a table."""
+def _data(runs: Sequence[RunScores]) -> list[dict[str, Any]]:
+    """The domains. Scores on different images, or of different training images, are not for one benchmark."""
+    found: dict[str, dict[str, Any]] = {}
     seen: dict[tuple[str, str], Any] = {}
     for run in runs:
         for domain, metrics in run.records.items():
@@ -264,13 +236,6 @@ def _refuse_other_data(runs: Sequence[RunScores]) -> None:
                 if seen.setdefault((run.benchmark, what), images) != images:
                     given = f"the runs were not {what} with the same images ({run.name}, and others)"
                     raise UserError("records", given, "runs with one copy of the data")
-
-
-def _data(runs: Sequence[RunScores]) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        for domain, metrics in run.records.items():
-            record = next(iter(metrics.values()))
             found[domain] = {
                 "domain": domain,
                 "images": record.get("count"),
@@ -284,7 +249,9 @@ def _versions(runs: Sequence[RunScores]) -> dict[str, str]:
     """What the runs were made with; several of a kind with commas."""
     found: dict[str, set[str]] = {}
     for run in runs:
-        record = run.any_record
-        for name, version in {"onedomain": record["onedomain"], **record.get("environment", {})}.items():
+        for name, version in {
+            "onedomain": run.any_record["onedomain"],
+            **run.any_record.get("environment", {}),
+        }.items():
             found.setdefault(name, set()).add(str(version))
     return {name: ", ".join(sorted(versions)) for name, versions in found.items()}

@@ -6,14 +6,22 @@ from dataclasses import replace
 
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.data.datasets.synthia import CONDITIONS, SOURCE_CONDITIONS
-from onedomain.errors import unknown
 from onedomain.methods import method_names
-from onedomain.reporting.reproduce.columns import Average, Column, Fact, MeanOf, RelativeError, Score
-from onedomain.reporting.reproduce.declare import Scale, Table
-from onedomain.reporting.reproduce.rows import Adapting, Row
+from onedomain.reporting.reproduce.columns import (
+    CLEAN,
+    Average,
+    Column,
+    Fact,
+    MeanOf,
+    RelativeError,
+    average_over,
+    score,
+)
+from onedomain.reporting.reproduce.declare import Adapting, Row, Scale, Table
+from onedomain.reporting.reproduce.paper import AVERAGE
 
-_DIGITS = (Score("svhn", "SVHN"), Score("mnist-m", "MNIST-M"), Score("syn", "SYN"), Score("usps", "USPS"))
-_DIGITS_AVERAGE = Average(tuple(score.name for score in _DIGITS))
+_DIGITS = (score("svhn", "SVHN"), score("mnist-m", "MNIST-M"), score("syn", "SYN"), score("usps", "USPS"))
+_DIGITS_AVERAGE = average_over(*_DIGITS)
 _ERM, _SDG, _UNCERTAIN = Row("ERM", "erm"), Row("SDG", "sdg"), Row("Uncertain SDG", "uncertain-sdg")
 _WITHOUT_RELAX = Row("SDG without L_relax", "sdg", {"beta": 0.0})
 _WITHOUT_META = Row("SDG without meta-learning", "sdg", {"meta": False})
@@ -29,7 +37,7 @@ _AFTER = (
     Row("Moved RandConv", "moved-randconv"),
 )
 _SYNTHIA = tuple(
-    Score(f"{place}-{condition}", f"{short} {condition}")
+    score(f"{place}-{condition}", f"{short} {condition}")
     for place, short in (("new-york", "NY"), ("old-town", "OT"))
     for condition in CONDITIONS
 )
@@ -47,8 +55,12 @@ _SEGMENTATION_QUICK = Scale(
 )
 
 
-_FEW_SHOT = {"few-shot-usps-mnist/mnist": "U→M", "few-shot-mnist-svhn/svhn": "M→S", "few-shot-svhn-mnist/mnist": "S→M"}
-_TASKS = tuple(column.partition("/")[0] for column in _FEW_SHOT)
+_FEW_SHOT = (
+    score("few-shot-usps-mnist/mnist", "U→M"),
+    score("few-shot-mnist-svhn/svhn", "M→S"),
+    score("few-shot-svhn-mnist/mnist", "S→M"),
+)
+_TASKS = tuple(column.name.partition("/")[0] for column in _FEW_SHOT)
 _SCRATCH, _TUNED, _UNSUPERVISED = "from scratch on source and shots", "trained, then fine-tuned", "unsupervised"
 _OURS = "the same with vary=1 invert=0.25: ours"
 
@@ -120,12 +132,12 @@ def _corrupted(kinds: tuple[str, ...], severity: int) -> tuple[str, ...]:
 
 
 _LEVELS = tuple(
-    Average(_corrupted(KINDS, level), f"severity-{level}", f"level {level}", decimals=1) for level in SEVERITIES
+    Average(f"severity-{level}", f"level {level}", _corrupted(KINDS, level), decimals=1) for level in SEVERITIES
 )
-_WORST = SEVERITIES[-1]
-_ALL_WORST = _corrupted(KINDS, _WORST)
+WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
+_ALL_WORST = _corrupted(KINDS, WORST)
 _CATEGORIES = {
-    category: Average(_corrupted(kinds, _WORST), category, f"mean of {category}", group=category)
+    category: Average(category, f"mean of {category}", _corrupted(kinds, WORST), group=category)
     for category, kinds in CATEGORIES.items()
 }
 _IN_SHORT = "all corruptions"
@@ -133,7 +145,7 @@ _IN_SHORT = "all corruptions"
 
 def _of_category(category: str) -> tuple[Column, ...]:
     kinds = CATEGORIES[category]
-    return (*(Score(f"{kind}-{_WORST}", kind, group=category) for kind in kinds), _CATEGORIES[category])
+    return (*(score(f"{kind}-{WORST}", kind, category) for kind in kinds), _CATEGORIES[category])
 
 
 TABLES = {
@@ -152,9 +164,9 @@ TABLES = {
             benchmark="digits",
             rows=(_ERM, _SDG, _UNCERTAIN),
             columns=(
-                Fact("training_parameters", "parameters", "training_parameters", divisor=1e6, unit="M", decimals=2),
-                Fact("minutes", "time", "train_seconds", divisor=60, unit="min"),
-                Fact("memory", "peak memory", "peak_memory_mb", unit="MB", decimals=0),
+                Fact("training_parameters", "parameters", of="training_parameters", divisor=1e6, unit="M", decimals=2),
+                Fact("minutes", "time", of="train_seconds", divisor=60, unit="min"),
+                Fact("memory", "peak memory", of="peak_memory_mb", unit="MB", decimals=0),
                 _DIGITS_AVERAGE,
             ),
             notes=(
@@ -197,7 +209,7 @@ TABLES = {
             title="Accuracy by severity on CIFAR-10-C, trained on clean CIFAR-10 (the paper's Table 3)",
             benchmark="cifar10-c",
             rows=_CIFAR_ROWS,
-            columns=(*_LEVELS, MeanOf(_LEVELS, "average", "all levels", decimals=1)),
+            columns=(*_LEVELS, MeanOf("average", "all levels", columns=_LEVELS, decimals=1)),
             notes=(
                 "A level is the mean over 19 corruptions. The paper's deviations over seeds grow from level 1 to 5: "
                 "ERM 0.1 to 0.8, GUD 0.6 to 2.5, SDG 0.3 to 1.2. It prints no mean of all levels; that is of its five.",
@@ -210,11 +222,11 @@ TABLES = {
             benchmark="cifar10-c",
             rows=_CIFAR_ROWS,
             columns=(
-                Average(_ALL_WORST, title="mean of 19 corruptions", group=_IN_SHORT),
-                MeanOf(tuple(_CATEGORIES.values()), "categories", "mean of 4 categories", group=_IN_SHORT),
-                RelativeError(_ALL_WORST, "mce", "mCE", group=_IN_SHORT),
-                RelativeError(_ALL_WORST, "rmce", "RmCE", clean="cifar10", group=_IN_SHORT),
-                Score("cifar10", "clean", group=_IN_SHORT),
+                Average(AVERAGE, "mean of 19 corruptions", _ALL_WORST, group=_IN_SHORT),
+                MeanOf("categories", "mean of 4 categories", columns=tuple(_CATEGORIES.values()), group=_IN_SHORT),
+                RelativeError("mce", "mCE", _ALL_WORST, group=_IN_SHORT),
+                RelativeError("rmce", "RmCE", _ALL_WORST, group=_IN_SHORT),
+                score(CLEAN, "clean", _IN_SHORT),
                 *(column for category in CATEGORIES for column in _of_category(category)),
             ),
             notes=(
@@ -238,7 +250,7 @@ TABLES = {
                     ("Uncertain SDG", "uncertain-sdg"),
                 )
             ),
-            columns=(*_SYNTHIA, Average(tuple(score.name for score in _SYNTHIA))),
+            columns=(*_SYNTHIA, average_over(*_SYNTHIA)),
             metric="miou",
             notes=(
                 "NY is the New York-like city, OT the old European town. mIoU is over the classes that a domain has, "
@@ -259,7 +271,7 @@ TABLES = {
                 *_ADAPTED,
                 *_varied(_ADAPTED),
             ),
-            columns=(*(Score(name, title) for name, title in _FEW_SHOT.items()), Average(tuple(_FEW_SHOT))),
+            columns=(*_FEW_SHOT, average_over(*_FEW_SHOT)),
             notes=(
                 "Shots are images a class. All draws of a row are adapted from one trained run, of seed 0; steps and "
                 "minutes of adapted rows are those of adapting alone.",
@@ -291,15 +303,3 @@ SCALES = {
         Scale("full"),
     )
 }
-
-
-def find_table(name: str) -> Table:
-    if name not in TABLES:
-        raise unknown("table", name, TABLES)
-    return TABLES[name]
-
-
-def find_scale(name: str) -> Scale:
-    if name not in SCALES:
-        raise unknown("--scale", name, SCALES)
-    return SCALES[name]
