@@ -12,8 +12,8 @@ import pytest
 from onedomain.data.corruptions import KINDS, SEVERITIES, corrupt
 from onedomain.data.datasets import cifar_c
 from onedomain.data.datasets.cifar import CIFAR10
-from onedomain.data.datasets.cifar_c import CIFAR10_C, CIFAR10_C_LITE
-from onedomain.data.datasets.cifar_c_files import GROWING, MADE, NEARER, Corrupted, file_name, out_of_order
+from onedomain.data.datasets.cifar_c import CIFAR10_C, CIFAR10_C_LITE, GROWING, NEARER, Corrupted, out_of_order
+from onedomain.data.datasets.regenerate import MADE, file_name
 from onedomain.errors import UserError
 
 EVERY = (CIFAR10, CIFAR10_C, CIFAR10_C_LITE)
