@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,19 +108,12 @@ def frame_domain(
     """Frames as a domain of images and masks of one size, (height, width)."""
     read_image = partial(decode_image, size=size, channels=channels)
     images = Files([frame.image for frame in frames], (*size, channels), read_image)
-    masks = Files([frame.mask for frame in frames], size, _Resized(read_mask, size))
+    masks = Files([frame.mask for frame in frames], size, partial(_resized_mask, read=read_mask, size=size))
     return Domain(name, split, images, masks, tuple(classes), void, note)
 
 
-@dataclass(frozen=True)
-class _Resized:
-    """A reader of masks, and the size they are brought to."""
-
-    read: Callable[[Path], Array]
-    size: tuple[int, int]
-
-    def __call__(self, path: Path) -> Array:
-        return nearest(self.read(path), self.size)
+def _resized_mask(path: Path, read: Callable[[Path], Array], size: tuple[int, int]) -> Array:
+    return nearest(read(path), size)
 
 
 def nearest(mask: Array, size: tuple[int, int]) -> Array:
@@ -177,20 +168,6 @@ def png_header(path: Path) -> Header:
     return Header(width, height, start[24], _COLOUR_TYPES[start[25]])
 
 
-def is_whole_png(content: bytes) -> bool:
-    """Whether every part of a PNG file is there and has its checksum. OpenCV would tell of it in lines of its own."""
-    place = len(_PNG)
-    while content.startswith(_PNG) and place + 12 <= len(content):
-        end = place + 8 + int.from_bytes(content[place : place + 4], "big")
-        kind, checksum = content[place + 4 : place + 8], content[end : end + 4]
-        if zlib.crc32(content[place + 4 : end]).to_bytes(4, "big") != checksum:
-            return False
-        if kind == b"IEND":
-            return True
-        place = end + 4
-    return False
-
-
 def frame_folder(
     path: str | Path,
     *,
@@ -215,7 +192,7 @@ def frame_folder(
         split,
         frames,
         size=size,
-        read_mask=_IndexReader(len(classes), void),
+        read_mask=partial(_read_indices, classes=len(classes), void=void),
         classes=classes,
         void=void,
         channels=channels,
@@ -228,20 +205,14 @@ def _require_bytes(path: Path, header: Header) -> None:
         raise UserError(str(path), given, "an 8-bit PNG, grey or indexed, whose values are the classes' numbers")
 
 
-@dataclass(frozen=True)
-class _IndexReader:
-    """Reads the values of 8-bit masks, and refuses those that are neither a class nor void."""
+def _read_indices(path: Path, classes: int, void: int | None) -> Array:
+    """The values of an 8-bit mask, if each is a class or void."""
+    from PIL import Image
 
-    classes: int
-    void: int | None
-
-    def __call__(self, path: Path) -> Array:
-        from PIL import Image
-
-        with decoding(path, "a whole PNG file"), Image.open(path) as opened:
-            mask = np.asarray(opened)  # of an indexed image its numbers, not its colours
-        wrong = mask[(mask >= self.classes) & (mask != (-1 if self.void is None else self.void))]
-        if wrong.size:
-            beside = "" if self.void is None else f", or {self.void} for void"
-            raise UserError(str(path), f"class id {wrong[0]} found", f"0 to {self.classes - 1}{beside}")
-        return mask
+    with decoding(path, "a whole PNG file"), Image.open(path) as opened:
+        mask = np.asarray(opened)  # of an indexed image its numbers, not its colours
+    wrong = mask[(mask >= classes) & (mask != (-1 if void is None else void))]
+    if wrong.size:
+        beside = "" if void is None else f", or {void} for void"
+        raise UserError(str(path), f"class id {wrong[0]} found", f"0 to {classes - 1}{beside}")
+    return mask

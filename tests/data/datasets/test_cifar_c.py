@@ -187,7 +187,7 @@ def test_check_reads_all_of_it(corrupted: dict[str, np.ndarray], photographs: np
     assert rows["cifar10"].state == "partial"
     assert rows["cifar10-c"].state == "partial"
     assert rows["cifar10-c"].where == f"{folder} (regenerated)"
-    assert rows["cifar10-c"].problems == ("missing: zoom-blur", f"{len(photographs)} of 10,000 test images")
+    assert rows["cifar10-c"].problems == ["missing: zoom-blur", f"{len(photographs)} of 10,000 test images"]
     np.save(folder / "fog.npy", corrupted["fog"][::-1].reshape(-1, 32, 32, 3))
     row = CIFAR10_C.check(tmp_path)
     assert row.state == "broken"

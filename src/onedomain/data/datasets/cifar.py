@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from onedomain.data.datasets.base import Folder
 from onedomain.data.datasets.cifar_files import CLASSES, SIDE, VERSIONS, from_archive, from_folder
 from onedomain.data.datasets.labelled import Form, Labelled
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
+from onedomain.data.domain import Domain
 
 LITE_SOURCE, LITE_TARGET = 6_000, 1_000  # the first training and test images, of which `cifar10-c-lite` is made
 LITE_CALIBRATION = (3_000, 4_000)  # test images whose corrupted copies are not scored there
@@ -30,7 +27,6 @@ def _forms(split: str) -> tuple[Form, ...]:
 CIFAR10 = Labelled(
     name="cifar10",
     what="32×32 photographs of ten kinds, the source of cifar10-c",
-    get="run: onedomain data prepare cifar10",
     home="cifar10/cifar10.npz",
     shape=(SIDE, SIDE, 3),
     counts={"train": 50_000, "test": 10_000},

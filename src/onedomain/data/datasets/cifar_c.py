@@ -12,20 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onedomain.data.corruptions import KINDS, SEVERITIES, Corruption
-from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Report, of_images
+from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Row, of_images
 from onedomain.data.datasets.cifar import CIFAR10, LITE_TARGET
 from onedomain.data.datasets.cifar_files import CLASSES, SIDE
 from onedomain.data.datasets.regenerate import LABELS, MADE, file_name, regenerate
+from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
 from onedomain.errors import UserError
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
 
 OFFICIAL = ("cifar10/CIFAR-10-C", "CIFAR-10-C")
 REGENERATED = "cifar10/CIFAR-10-C-regenerated"
@@ -62,8 +59,6 @@ class CIFAR10C(Dataset[Corrupted]):
         return self.images or CIFAR10.counts["test"]
 
     def load(self, part: str, data_dir: Folder) -> Domain:
-        from onedomain.data.domain import Domain
-
         found = self.require(part, data_dir)
         kind, severity = PARTS[part]
         labels = read_labels(found, _clean_labels(Path(data_dir)))
@@ -103,13 +98,13 @@ class CIFAR10C(Dataset[Corrupted]):
         folders = {files.folder: files.regenerated for files in found.values()}
         return ", ".join(f"{folder}{' (regenerated)' * regenerated}" for folder, regenerated in folders.items())
 
-    def _count(self, data_dir: Path, found: Mapping[str, Corrupted], report: Report) -> None:
-        report.counts["test"] = min(files.images for files in found.values())
+    def _count(self, data_dir: Path, found: Mapping[str, Corrupted], row: Row) -> None:
+        row.counts["test"] = min(files.images for files in found.values())
         missing = [kind for kind in KINDS if kind not in _by_kind(found)]
         if missing:
-            report.add(f"missing: {', '.join(missing)}")
+            row.add(f"missing: {', '.join(missing)}")
 
-    def _check(self, data_dir: Path, found: Mapping[str, Corrupted], report: Report) -> None:
+    def _check(self, data_dir: Path, found: Mapping[str, Corrupted], row: Row) -> None:
         """Shapes, labels, and from the clean images whether rows or severities were mixed up."""
         clean, labels = CIFAR10.read("test", data_dir) if CIFAR10.find("test", data_dir) else (None, None)
         for kind, files in _by_kind(found).items():
@@ -117,12 +112,12 @@ class CIFAR10C(Dataset[Corrupted]):
             read_pixels(files, kind)
             mixed = None if clean is None else out_of_order(files, kind, clean)
             if mixed:
-                report.add(mixed, "broken")
-        self._count(data_dir, found, report)
-        if report.counts["test"] < self.wanted:
-            report.add(f"{report.counts['test']:,} of {self.wanted:,} test images")
+                row.add(mixed, "broken")
+        self._count(data_dir, found, row)
+        if row.counts["test"] < self.wanted:
+            row.add(f"{row.counts['test']:,} of {self.wanted:,} test images")
         if clean is None:
-            report.add("the clean test images are not there to compare with")
+            row.add("the clean test images are not there to compare with")
 
     def prepare(self, data_dir: Folder, tell: Progress) -> str:
         """Make the corrupted images anew from the test images; official files are used where they are."""
@@ -147,7 +142,6 @@ CIFAR10_C = CIFAR10C(
 CIFAR10_C_LITE = CIFAR10C(
     name="cifar10-c-lite",
     what=f"the same of the first {LITE_TARGET:,} test images",
-    get="run: onedomain data prepare cifar10-c-lite",
     home=REGENERATED_LITE,
     images=LITE_TARGET,
     places=(*OFFICIAL, REGENERATED, REGENERATED_LITE),

@@ -1,22 +1,17 @@
-"""The digit data sets of the paper: MNIST as the source; SVHN, MNIST-M, SYN and USPS as unseen domains.
-
-Nothing here imports torch until a domain is loaded, so that commands can list what there is quickly.
-"""
+"""The digit data sets of the paper: MNIST as the source; SVHN, MNIST-M, SYN and USPS as unseen domains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from onedomain.data import formats
 from onedomain.data.datasets.base import Folder
 from onedomain.data.datasets.labelled import Form, Labelled
+from onedomain.data.domain import Domain
 from onedomain.data.formats import Arrays
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
 
 SOURCE_IMAGES = 10_000
 HELD_OUT_IMAGES = 2_000
@@ -26,34 +21,17 @@ SHOTS_IMAGES = 1_000
 PLACES = ("digits", "digits/{name}", "digits/raw", "{name}", ".")
 
 
-def _digits(
-    name: str,
-    what: str,
-    *,
-    shape: tuple[int, ...],
-    train: int,
-    test: int,
-    forms: Mapping[str, tuple[Form, ...]],
-    needed: tuple[str, ...] = ("test",),
-    get: str | None = None,
-    addresses: tuple[str, ...] = (),
-    sha256: Mapping[str, str] | None = None,
-) -> Labelled:
-    spellings = dict.fromkeys((name, name.replace("-", "_")))
+def _digits(name: str, what: str, train: int, test: int, **published: Any) -> Labelled:
+    spelled = name.replace("-", "_")
     return Labelled(
         name=name,
         what=what,
-        get=get or f"run: onedomain data prepare {name}",
-        home=f"digits/{name.replace('-', '_')}.npz",
-        shape=shape,
+        home=f"digits/{spelled}.npz",
         counts={"train": train, "test": test},
-        needed=needed,
         classes=tuple("0123456789"),
         class_called="digit {}",
-        forms=forms,
-        places=tuple(dict.fromkeys(place.format(name=each) for place in PLACES for each in spellings)),
-        addresses=addresses,
-        sha256=sha256 or {},
+        places=tuple(dict.fromkeys(place.format(name=each) for place in PLACES for each in (name, spelled))),
+        **published,
     )
 
 

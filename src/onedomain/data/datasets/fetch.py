@@ -64,6 +64,8 @@ def download(name: str, addresses: Sequence[str], sha256: str, target: Path, tel
 
 def check_sum(name: str, published: Mapping[str, str], path: Path) -> None:
     """Compare a prepared file with the SHA-256 beside it, a published one with its published SHA-256."""
+    import pooch
+
     beside = _sum_path(path)
     if path.suffix == ".npz" and beside.exists():
         wanted, origin = beside.read_text(encoding="utf-8", errors="replace")[:64], f"in {beside.name}"
@@ -71,18 +73,11 @@ def check_sum(name: str, published: Mapping[str, str], path: Path) -> None:
         wanted, origin = published[path.name], "as published"
     else:
         return
-    digest = _sha256(path)
+    with formats.decoding(path, "a file you may read"):
+        digest = pooch.file_hash(str(path))
     if digest != wanted:
         again = f"delete it and run: onedomain data prepare {name}"
         raise UserError(str(path), f"its SHA-256 is {digest}, not {wanted!r} {origin}; {again}")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with formats.decoding(path, "a file you may read"), path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _sum_path(path: Path) -> Path:

@@ -7,17 +7,15 @@ digits the training never sees, and two kinds of rendered numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from onedomain.data.domain import Domain
 from onedomain.data.generated import rendered
 from onedomain.data.generated.cache import Array, Arrays, cached
 from onedomain.data.image_files import resized
 from onedomain.errors import unknown
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
 
 CLASSES = tuple("0123456789")
 VALIDATION_A_CLASS = 100  # of 500
@@ -39,8 +37,6 @@ class Target(NamedTuple):
 
 def source() -> tuple[Domain, Domain]:
     """The training digits and the validation digits of the source domain."""
-    from onedomain.data.domain import Domain
-
     arrays = _mnist()
 
     def part(split: str) -> Domain:
@@ -53,8 +49,6 @@ def source() -> tuple[Domain, Domain]:
 
 def target(name: str, split: str = "test") -> Domain:
     """The unseen domain of this name, one of `TARGETS`; those in `TRAINING` have a split `train`, too."""
-    from onedomain.data.domain import Domain
-
     if name not in TARGETS:
         raise unknown("target", name, TARGETS)
     arrays = target_arrays(name, split)
