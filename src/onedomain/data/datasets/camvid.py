@@ -50,15 +50,11 @@ class CamVid(Dataset[Found]):
         name, _, split = part.partition("_")
         return Domain(name, split, images, labels, CLASSES, VOID, note_if_fewer(len(images), COUNTS[part]))
 
-    def source(self, data_dir: Folder) -> Domain:
-        """The frames by day, without those that are set apart."""
+    def source(self, data_dir: Folder, split: str = "train") -> Domain:
+        """The frames by day; one in nine, which lie between those that are trained on, are the split `calibration`."""
         day = self.load("day_train", data_dir)
-        return day.subset(np.flatnonzero(~_set_apart(len(day))))
-
-    def calibration(self, data_dir: Folder) -> Domain:
-        """One in nine of the day's training frames, which lie between those that are trained on."""
-        day = self.load("day_train", data_dir)
-        return day.subset(np.flatnonzero(_set_apart(len(day))), split="calibration")
+        apart = np.arange(len(day)) % CALIBRATION_EVERY == CALIBRATION_EVERY // 2
+        return day.subset(np.flatnonzero(apart == (split == "calibration")), split)
 
     def read(self, part: str, data_dir: Folder) -> tuple[np.ndarray, np.ndarray]:
         """The images and masks of one split."""
@@ -90,12 +86,6 @@ class CamVid(Dataset[Found]):
         for part, published in COUNTS.items():
             row.counts[part] = len(self.read(part, data_dir)[0])
             row.compare(part, published)
-
-
-def _set_apart(count: int) -> np.ndarray:
-    """Which frames are set apart, as booleans."""
-    apart: np.ndarray = np.arange(count) % CALIBRATION_EVERY == CALIBRATION_EVERY // 2
-    return apart
 
 
 CAMVID = CamVid(

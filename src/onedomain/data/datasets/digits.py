@@ -122,21 +122,16 @@ USPS = _digits(
 DIGITS = (MNIST, MNIST_M, SVHN, SYN, USPS)
 
 
-def source(data_dir: Folder) -> Domain:
-    """The source of the paper: the first 10,000 training images of MNIST."""
-    return MNIST.some("train", data_dir, stop=SOURCE_IMAGES).require_every_class()
+source = partial(MNIST.load, "train", stop=SOURCE_IMAGES)  # that of the paper: the first training images
 
 
 def held_out(data_dir: Folder) -> Domain:
     """The 2,000 training images of MNIST that follow the source: no method trains on them, no table reports them."""
-    return replace(_after_source(0, HELD_OUT_IMAGES, data_dir), split="held-out")
+    stop = SOURCE_IMAGES + HELD_OUT_IMAGES
+    return replace(MNIST.load("train", data_dir, SOURCE_IMAGES, stop), split="held-out")
 
 
 def for_shots(data_dir: Folder) -> Domain:
     """The 1,000 training images of MNIST after those: shifted copies of them are what few shots are drawn from."""
-    return replace(_after_source(HELD_OUT_IMAGES, SHOTS_IMAGES, data_dir), split="for shots")
-
-
-def _after_source(skipped: int, count: int, data_dir: Folder) -> Domain:
-    start = SOURCE_IMAGES + skipped
-    return MNIST.some("train", data_dir, start, start + count)
+    start = SOURCE_IMAGES + HELD_OUT_IMAGES
+    return replace(MNIST.load("train", data_dir, start, start + SHOTS_IMAGES), split="for shots")

@@ -59,10 +59,7 @@ class Labelled(Dataset[Files]):
     def parts(self) -> tuple[str, ...]:
         return tuple(self.counts)
 
-    def load(self, part: str, data_dir: Folder) -> Domain:
-        return self.some(part, data_dir)
-
-    def some(self, part: str, data_dir: Folder, start: int = 0, stop: int | None = None) -> Domain:
+    def load(self, part: str, data_dir: Folder, start: int = 0, stop: int | None = None) -> Domain:
         """The images of a split from `start` to `stop`, 32×32×3 bytes, in their published order."""
         images, labels = self.read(part, data_dir)
         if len(labels) <= start:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onedomain.data.datasets.base import Dataset, Folder, Found, Row, of_images
+from onedomain.data.datasets.base import Dataset, Folder, Found, Row, note_if_fewer
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
 from onedomain.data.frames import Array, Frame, Header, check_sizes, frame_domain, pair_frames
@@ -70,24 +70,12 @@ class Synthia(Dataset[Found]):
     def load(self, part: str, data_dir: Folder) -> Domain:
         return _domain(part, "test", self.frames(part, data_dir))
 
-    def source(self, condition: str, data_dir: Folder) -> Domain:
-        """900 frames of the highway, chosen by a fixed seed."""
-        return self._of_source(condition, data_dir, "train")
-
-    def held_out(self, condition: str, data_dir: Folder) -> Domain:
-        """Half of the highway's frames that are not trained on, for scoring the source."""
-        return self._of_source(condition, data_dir, "test")
-
-    def calibration(self, condition: str, data_dir: Folder) -> Domain:
-        """The other half."""
-        return self._of_source(condition, data_dir, "calibration")
-
-    def _of_source(self, condition: str, data_dir: Folder, split: str) -> Domain:
+    def of_source(self, split: str, condition: str, data_dir: Folder) -> Domain:
+        """Frames of the highway by a fixed seed: 900 to train, half of the others each to test and calibrate."""
         part = f"{SOURCE}-{condition}"
         frames = self.frames(part, data_dir)
         places = split_source(len(frames), str(frames[0].image.parent))[split]
-        fewer = split == "train" and len(places) < SOURCE_FRAMES
-        note = of_images(len(places), SOURCE_FRAMES) if fewer else ""
+        note = note_if_fewer(len(places), SOURCE_FRAMES) if split == "train" else ""
         return _domain(part, split, [frames[place] for place in places], note)
 
     def frames(self, part: str, data_dir: Folder) -> list[Frame]:

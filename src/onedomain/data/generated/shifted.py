@@ -6,6 +6,7 @@ Each shift is generic, none is the recipe of a benchmark's target. Same images, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def shifted(domain: Domain, name: str, seed: int = 0) -> Domain:
         rng = np.random.default_rng([seed, list(SHIFTS).index(part)])
         moved = np.clip(SHIFTS[part](moved, rng), 0, 1)
     pixels = (255 * moved).round().astype(np.uint8)
-    return Domain(name, domain.split, pixels, domain.labels, domain.classes, domain.void, note="generated")
+    return replace(domain, name=name, images=pixels, note="generated")
 
 
 def graded(domain: Domain, name: str, severity: int) -> Domain:
@@ -33,7 +34,7 @@ def graded(domain: Domain, name: str, severity: int) -> Domain:
     start = np.asarray(some.images[np.arange(len(some))], np.float32)
     end = np.asarray(shifted(some, name).images[np.arange(len(some))], np.float32)
     pixels = (start + severity / SEVERITIES[-1] * (end - start)).round().astype(np.uint8)
-    return Domain(f"{name}-{severity}", some.split, pixels, some.labels, some.classes, some.void, note="generated")
+    return replace(some, name=f"{name}-{severity}", images=pixels, note="generated")
 
 
 def inverted(images: Array, rng: np.random.Generator) -> Array:
