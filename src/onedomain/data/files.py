@@ -16,15 +16,9 @@ from onedomain.errors import UserError
 TEMPORARY = ".onedomain-"  # how files begin that a kill may leave half written
 
 _ALLOWED = {
-    errno.ENOSPC: "a disk with room left; what was saved before is kept",
-    errno.EDQUOT: "a disk with room left; what was saved before is kept",
-    errno.EFBIG: "a disk with room left; what was saved before is kept",
-    errno.EACCES: "a folder you may write to",
-    errno.EPERM: "a folder you may write to",
-    errno.EROFS: "a folder you may write to",
-    errno.ENOTDIR: "a path whose parents are folders",
-    errno.EEXIST: "a path whose parents are folders",
-    errno.ENOENT: "a folder you may write to",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "a disk with room left; what was saved before is kept"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT), "a folder you may write to"),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a path whose parents are folders"),
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
-from onedomain.data.image_files import IMAGE_ENDINGS, decode_image, image_size
+from onedomain.data.image_files import IMAGE_ENDINGS, decode_image, image_size, no_image
 from onedomain.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -129,34 +129,32 @@ def nearest(mask: Array, size: tuple[int, int]) -> Array:
     return resized
 
 
-def pair_frames(images: Path, masks: Path) -> list[Frame]:
-    """The frames of two folders, by name; one that has no counterpart is refused."""
+def pair_frames(images: Path, masks: Path, fits: Callable[[Header], bool], allowed: str) -> list[Frame]:
+    """The frames of two folders, by name; one that has no counterpart is refused.
+
+    The first bytes of every file are read, so that what does not fit is known before a training begins.
+    """
     for folder in (images, masks):
         if not folder.is_dir():
             raise UserError(str(folder), "is not a folder", "a folder of frames")
     found = {path.stem: path for path in images.iterdir() if path.suffix.lower() in IMAGE_ENDINGS}
     labels = {path.stem: path for path in masks.iterdir() if path.suffix.lower() == ".png"}
     if not found:
-        raise UserError(str(images), "holds no frame", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
+        raise no_image(images, "frame")
     for stem in sorted(found.keys() ^ labels.keys()):
         if stem in found:
             raise UserError(str(masks / f"{stem}.png"), "is missing", f"a mask for each frame; there is {found[stem]}")
         raise UserError(str(images / f"{stem}.png"), "is missing", f"a frame for each mask; there is {labels[stem]}")
-    return [Frame(found[stem], labels[stem]) for stem in sorted(found)]
-
-
-def check_sizes(frames: Sequence[Frame], masks: Callable[[Path, Header], None]) -> None:
-    """Look at the first bytes of every file, so that what does not fit is known before a training begins.
-
-    `masks` refuses a mask of the wrong kind by its header.
-    """
-    for frame in frames:
-        size = image_size(frame.image)
-        header = png_header(frame.mask)
-        masks(frame.mask, header)
+    frames = [Frame(found[stem], labels[stem]) for stem in sorted(found)]
+    for image, mask in frames:
+        header = png_header(mask)
+        if not fits(header):
+            raise UserError(str(mask), f"is a PNG of {header.bits} bits, {header.colours}", allowed)
+        size = image_size(image)
         if size != (header.width, header.height):
-            given = f"is {header.width}×{header.height} pixels, and {frame.image} is {size[0]}×{size[1]}"
-            raise UserError(str(frame.mask), given, "a mask of the size of its image")
+            given = f"is {header.width}×{header.height} pixels, and {image} is {size[0]}×{size[1]}"
+            raise UserError(str(mask), given, "a mask of the size of its image")
+    return frames
 
 
 def png_header(path: Path) -> Header:
@@ -185,8 +183,12 @@ def frame_folder(
     `channels` is 3 for colours, 1 for grey.
     """
     root = Path(path)
-    frames = pair_frames(root / "images", root / "labels")
-    check_sizes(frames, _require_bytes)
+    frames = pair_frames(
+        root / "images",
+        root / "labels",
+        lambda mask: (mask.bits, mask.colours) == (8, "grey") or mask.colours == "indexed",
+        "an 8-bit PNG, grey or indexed, whose values are the classes' numbers",
+    )
     return frame_domain(
         name or root.name,
         split,
@@ -197,12 +199,6 @@ def frame_folder(
         void=void,
         channels=channels,
     )
-
-
-def _require_bytes(path: Path, header: Header) -> None:
-    if (header.bits, header.colours) != (8, "grey") and header.colours != "indexed":
-        given = f"is a PNG of {header.bits} bits, {header.colours}"
-        raise UserError(str(path), given, "an 8-bit PNG, grey or indexed, whose values are the classes' numbers")
 
 
 def _read_indices(path: Path, classes: int, void: int | None) -> Array:

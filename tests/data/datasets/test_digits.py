@@ -19,8 +19,8 @@ from onedomain.data.datasets import digits
 from onedomain.data.datasets.base import MissingData
 from onedomain.data.datasets.catalogue import CATALOGUE
 from onedomain.data.datasets.digits import MNIST, MNIST_M, SVHN
-from onedomain.data.datasets.labelled import to_rgb32
 from onedomain.data.domain import Domain
+from onedomain.data.image_files import to_rgb32
 from onedomain.errors import UserError
 from tests.conftest import SHARED
 

@@ -15,7 +15,7 @@ from onedomain.data import processes
 from onedomain.data.corruptions import SEVERITIES, VERSION, Corruption, corrupt, set_for
 from onedomain.data.corruptions.shared import Bytes
 from onedomain.data.files import changed_since, make_folder, write_atomically
-from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
+from onedomain.data.image_files import decode_image, find_images
 from onedomain.data.progress import progress
 from onedomain.errors import UserError
 
@@ -47,7 +47,11 @@ def corrupt_folder(
     With several kinds each has a sub-folder of its own, and so has each of several severities. Existing files
     are skipped, so the same call resumes after a kill. Returns how many images each set of constants made.
     """
-    files = sorted(_files(folder, out))
+    if not folder.is_dir():
+        raise UserError(str(folder), "is not a folder", "a folder of images")
+    if out.resolve() == folder.resolve() or folder.resolve() in out.resolve().parents:
+        raise UserError("--out", f"{out} lies in the folder of the images", "a folder elsewhere")
+    files = find_images(folder)
     made = {
         "of": str(folder.resolve()),
         "kinds": list(kinds),
@@ -82,17 +86,6 @@ def corrupt_folder(
             used[name] += 1
             update(done, {})
     return used
-
-
-def _files(folder: Path, out: Path) -> list[Path]:
-    if not folder.is_dir():
-        raise UserError(str(folder), "is not a folder", "a folder of images")
-    if out.resolve() == folder.resolve() or folder.resolve() in out.resolve().parents:
-        raise UserError("--out", f"{out} lies in the folder of the images", "a folder elsewhere")
-    files = [file for file in folder.rglob("*") if file.suffix.lower() in IMAGE_ENDINGS and file.is_file()]
-    if not files:
-        raise UserError(str(folder), "holds no image", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
-    return files
 
 
 def _corrupt_file(picture: Picture, seed: int, constants: str | None, overlays: Path) -> str:

@@ -185,17 +185,16 @@ def read_labels(found: Corrupted, clean: np.ndarray | None) -> np.ndarray:
         given = f"holds {labels.dtype} of shape {labels.shape}"
         raise UserError(str(path), given, f"whole numbers of shape ({expected},)")
     blocks = labels.reshape(len(SEVERITIES), found.images)
-    differ = np.flatnonzero((blocks != blocks[0]).any(1))
+    differ = np.argwhere(blocks != blocks[0])
     if len(differ):
-        severity = int(differ[0]) + 1
-        row = int(np.flatnonzero(blocks[differ[0]] != blocks[0])[0])
-        problem = f"labels of severity {severity} are not those of severity 1 (first at image {row})"
+        severity, row = differ[0]
+        problem = f"labels of severity {severity + 1} are not those of severity 1 (first at image {row})"
         raise UserError(str(path), problem, "the same labels in each of the five blocks")
-    known = min(found.images, 0 if clean is None else len(clean))
-    if clean is not None and (blocks[0, :known] != clean[:known]).any():
-        row = int(np.flatnonzero(blocks[0, :known] != clean[:known])[0])
-        problem = f"image {row} has label {blocks[0, row]}, and in the test images of CIFAR-10 label {clean[row]}"
-        raise UserError(str(path), problem, "the labels of the test images, in their order")
+    if clean is not None:
+        known = min(found.images, len(clean))
+        for row in np.flatnonzero(blocks[0, :known] != clean[:known])[:1]:
+            problem = f"image {row} has label {blocks[0, row]}, and in the test images of CIFAR-10 label {clean[row]}"
+            raise UserError(str(path), problem, "the labels of the test images, in their order")
     return np.asarray(blocks[0])
 
 

@@ -12,18 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from onedomain.data import formats
 from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Row, note_if_fewer
 from onedomain.data.datasets.fetch import check_sum, download, save_prepared
 from onedomain.data.domain import Domain
-from onedomain.data.formats import Arrays, Images
-from onedomain.data.image_files import resized
+from onedomain.data.formats import Arrays
+from onedomain.data.image_files import to_rgb32
 from onedomain.errors import UserError
-
-SIDE = 32
-RESAMPLING = "BILINEAR"  # of Pillow; the numbers depend on it, and OpenCV's differs in 4% of the pixels
 
 
 class Form(NamedTuple):
@@ -139,10 +134,3 @@ class Labelled(Dataset[Files]):
                     download(self.name, self.addresses, self.sha256[file], folder / file, tell)
                 return Files(tuple(folder / file for file in form.files), form.read)
         return None
-
-
-def to_rgb32(images: Images) -> Images:
-    """Images of any size, grey or coloured, as 32×32×3: resized by Pillow, grey copied to three channels."""
-    if images.shape[1:3] != (SIDE, SIDE):
-        images = resized(images, SIDE, RESAMPLING)
-    return images if images.ndim == 4 else np.repeat(images[..., None], 3, axis=3)

@@ -16,7 +16,7 @@ import numpy as np
 from onedomain.data.datasets.base import Dataset, Folder, Found, Row, note_if_fewer
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
-from onedomain.data.frames import Array, Frame, Header, check_sizes, frame_domain, pair_frames
+from onedomain.data.frames import Array, Frame, frame_domain, pair_frames
 from onedomain.errors import UserError
 
 LOCATIONS: Mapping[str, str] = {"highway": "01", "new-york": "02", "old-town": "04"}  # and the sequence's number
@@ -81,9 +81,8 @@ class Synthia(Dataset[Found]):
     def frames(self, part: str, data_dir: Folder) -> list[Frame]:
         """The frames of a sequence, each with its label; of every file the kind and size are checked."""
         [folder] = self.require(part, data_dir).paths
-        frames = pair_frames(folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA)
-        check_sizes(frames, _require_labels)
-        return frames
+        images, masks = folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA
+        return pair_frames(images, masks, lambda mask: mask.bits == 16 and mask.colours.startswith("RGB"), _ALLOWED)
 
     def _find(self, part: str, data_dir: Path) -> Found | None:
         folders = (data_dir / place.format(name=SEQUENCES[part]) for place in PLACES)
@@ -168,11 +167,6 @@ def read_mask(path: Path) -> Array:
         known = ", ".join(map(str, IDS))
         raise UserError(str(path), f"class id {wrong[0]} found", known)
     return classes
-
-
-def _require_labels(path: Path, header: Header) -> None:
-    if header.bits != 16 or not header.colours.startswith("RGB"):
-        raise UserError(str(path), f"is a PNG of {header.bits} bits, {header.colours}", _ALLOWED)
 
 
 _ALLOWED = "a 16-bit RGB PNG with the class in its first channel, as in GT/LABELS (GT/COLOR is for the eye alone)"
