@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from onedomain.errors import OnedomainError, UserError
+from onedomain.errors import OnedomainError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -23,11 +23,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def results(work: Callable[[Task], Result], tasks: Sequence[Task], processes: int | None) -> Iterator[Result]:
-    """The result of each task, in the order in which they end; by default with one process per core."""
-    if processes is not None and processes < 1:
-        raise UserError("processes", f"got {processes}", "a whole number from 1")
-    count = min(processes or cores(), len(tasks))
+def results(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
+    """The result of each task, in the order in which they end; with one process per core."""
+    count = min(cores(), len(tasks))
     if count <= 1:
         yield from map(work, tasks)
         return

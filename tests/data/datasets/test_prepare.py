@@ -218,7 +218,7 @@ def test_list_says_what_is_there(tmp_path: Path) -> None:
     assert row(rows, "mnist-m").counts == {"test": 20}
     assert row(rows, "syn").where == str(path)
     assert row(rows, "usps").where == "run: onedomain data prepare usps"
-    assert [row.ok for row in rows[:5]] == [False, True, False, True, False]
+    assert [row.state == "present" for row in rows[:5]] == [False, True, False, True, False]
 
 
 def test_check_finds_what_is_not_whole(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def corrupt_folder(
     start = len(pictures) - len(left)
     work = partial(_corrupt_file, seed=seed, constants=constants, overlays=overlays)
     with progress("corrupt", len(pictures), start=start, shown=shown, unit="images") as update:
-        for done, name in enumerate(processes.results(work, left, None), start=start + 1):
+        for done, name in enumerate(processes.results(work, left), start=start + 1):
             used[name] += 1
             update(done, {})
     return used

@@ -32,11 +32,6 @@ class Row:
     counts: dict[str, int] = field(default_factory=dict)  # images per split, where known
     problems: list[str] = field(default_factory=list)  # what is not as published, one line each
 
-    @property
-    def ok(self) -> bool:
-        """Whether the benchmark can use it."""
-        return self.state in ("present", "whole", "partial")
-
     def add(self, problem: str, state: str = "partial") -> None:
         """Note a problem, and how bad it is."""
         self.problems.append(problem)

@@ -218,11 +218,11 @@ NEARER: Mapping[str, tuple[tuple[int, int], ...]] = {
 }
 
 
-def out_of_order(found: Corrupted, kind: str, clean: np.ndarray, sample: int = 500) -> str | None:
+def out_of_order(found: Corrupted, kind: str, clean: np.ndarray) -> str | None:
     """What is wrong with a corruption's images, seen from the clean ones: rows or severities that were mixed up."""
     pixels = read_pixels(found, kind)
     count = min(found.images, len(clean))
-    some = np.unique(np.linspace(0, count - 1, min(sample, count)).astype(np.int64))
+    some = np.unique(np.linspace(0, count - 1, min(500, count)).astype(np.int64))
     originals, others = _shapes(clean[some]), _shapes(clean[np.roll(some, 1)])
     distances = []
     for place in range(len(SEVERITIES)):

@@ -36,13 +36,7 @@ def file_name(kind: str) -> str:
     return f"{kind.replace('-', '_')}.npy"
 
 
-def regenerate(
-    folder: Path,
-    data_dir: Path,
-    images: int | None,
-    tell: Progress,
-    workers: int | None = None,
-) -> tuple[int, list[UserError]]:
+def regenerate(folder: Path, data_dir: Path, images: int | None, tell: Progress) -> tuple[int, list[UserError]]:
     """Make the set of the first `images` test images (all by default) in `folder`.
 
     Returns how many test images it has, and why some corruptions could not be made.
@@ -71,7 +65,7 @@ def regenerate(
         if not ((folder / file_name(part.kind)).exists() or _is_whole(_part_file(folder, part), clean))
     ]
     make = partial(_make, folder=folder, clean=clean, overlays=overlays)
-    for done, part in enumerate(processes.results(make, left, workers), start=1):
+    for done, part in enumerate(processes.results(make, left), start=1):
         tell(f"{part.kind}, severity {part.severity}", done / len(left))
         _join(folder, part.kind, clean)
     for kind in kinds:  # killed between its last severity and its name

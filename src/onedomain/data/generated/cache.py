@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from onedomain.data.arrays import SUFFIX, load_arrays, save_arrays
+from onedomain.data.progress import say
 from onedomain.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -21,6 +21,7 @@ Arrays = dict[str, Array]
 
 # Another release of one of these may draw, scale or shuffle otherwise, or carry other data.
 SHAPING_LIBRARIES = ("pillow", "matplotlib", "scikit-learn", "mlxtend", "numpy")
+_say_once = functools.cache(say)
 _DIGEST = "sha256"  # of the arrays, in the header of their file
 
 
@@ -55,12 +56,12 @@ def cached(name: str, version: int, build: Callable[[], Arrays]) -> Arrays:
             reason = "its checksum is wrong"
         except UserError as error:
             reason = str(error)
-        _warn(f"cache file {path} cannot be used ({reason}): building it again")
+        say(f"warning: cache file {path} cannot be used ({reason}): building it again")
     arrays = build()
     try:
         save_arrays(path, {_DIGEST: _checksum(arrays)}, arrays)
     except UserError as error:
-        _warn_once(f"going on without the cache: {error}")
+        _say_once(f"warning: going on without the cache: {error}")
     return arrays
 
 
@@ -71,12 +72,3 @@ def _checksum(arrays: Arrays) -> str:
         digest.update(repr((key, array.dtype.str, array.shape)).encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _warn(line: str) -> None:
-    print(f"warning: {line}", file=sys.stderr)
-
-
-@functools.cache
-def _warn_once(line: str) -> None:
-    _warn(line)
