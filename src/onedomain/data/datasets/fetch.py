@@ -17,23 +17,6 @@ from onedomain.data.formats import Arrays
 from onedomain.errors import UserError
 
 
-class _Meter:
-    """The progress bar that pooch asks for."""
-
-    def __init__(self, text: str, tell: Progress) -> None:
-        self.text, self.tell, self.total, self.done = text, tell, 0, 0
-
-    def update(self, count: int) -> None:
-        self.done += count
-        self.tell(self.text, min(1.0, self.done / self.total) if self.total else 0.0)
-
-    def reset(self) -> None:
-        self.done = 0
-
-    def close(self) -> None:
-        pass
-
-
 def download(name: str, addresses: Sequence[str], sha256: str, target: Path, tell: Progress) -> None:
     """Fetch one file of a data set, from its first address that gives the file with the published checksum."""
     import pooch
@@ -41,16 +24,23 @@ def download(name: str, addresses: Sequence[str], sha256: str, target: Path, tel
 
     pooch.get_logger().setLevel("ERROR")
     reasons = []
-    for address in (folder + target.name for folder in addresses):
+
+    def fetch(address: str, file: str, _pooch: object) -> None:
         # identity: some servers would unpack a .gz on the way, and then no checksum holds
-        downloader = pooch.HTTPDownloader(
-            progressbar=_Meter(f"downloading {address}", tell),
-            chunk_size=1 << 16,
-            headers={"Accept-Encoding": "identity"},
-        )
+        with (
+            requests.get(address, stream=True, timeout=30, headers={"Accept-Encoding": "identity"}) as answer,
+            Path(file).open("wb") as output,
+        ):
+            answer.raise_for_status()
+            size = int(answer.headers.get("content-length", 0))
+            for chunk in answer.iter_content(1 << 16):
+                output.write(chunk)
+                tell(f"downloading {address}", min(1.0, output.tell() / size) if size else 0.0)
+
+    for address in (folder + target.name for folder in addresses):
         with os_errors_are_user_errors(target):
             try:
-                pooch.retrieve(address, f"sha256:{sha256}", target.name, target.parent, downloader=downloader)
+                pooch.retrieve(address, f"sha256:{sha256}", target.name, target.parent, downloader=fetch)
                 return
             except requests.HTTPError as error:
                 reasons.append(f"{address} (HTTP {getattr(error.response, 'status_code', 'error')})")
