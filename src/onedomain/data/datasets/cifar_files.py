@@ -35,18 +35,18 @@ class Version(NamedTuple):
 
 def from_archive(version: Version, split: str, path: Path) -> Arrays:
     """One split, out of the packed archive."""
-    wanted = {f"{version.folder}/{name}": name for name in version.splits[split]}
+    wanted = [f"{version.folder}/{name}" for name in version.splits[split]]
     found: dict[str, bytes] = {}
     with decoding(path, "a whole .tar.gz file"), tarfile.open(path, "r:gz") as archive:
         for member in archive:
             inside = member.name.removeprefix("./")
-            if inside in wanted and member.isfile():
-                file = archive.extractfile(member)
-                found[wanted[inside]] = file.read() if file else b""
-    missing = [name for name in wanted if wanted[name] not in found]
-    if missing:
-        raise UserError(str(path), f"{missing[0]} is missing", "the archive as published")
-    return _joined([version.read(f"{path}: {name}", found[name]) for name in version.splits[split]])
+            file = archive.extractfile(member) if inside in wanted else None
+            if file is not None:
+                found[inside] = file.read()
+    for inside in wanted:
+        if inside not in found:
+            raise UserError(str(path), f"{inside} is missing", "the archive as published")
+    return _joined([version.read(f"{path}: {Path(inside).name}", found[inside]) for inside in wanted])
 
 
 def from_folder(version: Version, *paths: Path) -> Arrays:

@@ -25,20 +25,17 @@ _say_once = functools.cache(say)
 _DIGEST = "sha256"  # of the arrays, in the header of their file
 
 
-def cache_folder() -> Path:
-    """`ONEDOMAIN_CACHE`, or the user's cache folder of this system."""
-    if given := os.environ.get("ONEDOMAIN_CACHE"):
-        return Path(given).expanduser()
+def cache_file(name: str, version: int) -> Path:
+    """Where `cached(name, version, …)` keeps its arrays: its own file for each set of library versions.
+
+    The folder is `ONEDOMAIN_CACHE`, or the user's cache folder of this system.
+    """
     import pooch
 
-    return Path(pooch.os_cache("onedomain"))
-
-
-def cache_file(name: str, version: int) -> Path:
-    """Where `cached(name, version, …)` keeps its arrays: its own file for each set of library versions."""
+    folder = Path(os.environ.get("ONEDOMAIN_CACHE") or pooch.os_cache("onedomain")).expanduser()
     versions = [(library, metadata.version(library)) for library in SHAPING_LIBRARIES]
     key = hashlib.sha256(repr(versions).encode()).hexdigest()[:12]
-    return cache_folder() / f"{name}-v{version}-{key}{SUFFIX}"
+    return folder / f"{name}-v{version}-{key}{SUFFIX}"
 
 
 def cached(name: str, version: int, build: Callable[[], Arrays]) -> Arrays:

@@ -101,10 +101,12 @@ def _build_blend() -> Arrays:
     place = np.zeros((len(digit), 3), dtype=np.int64)
     background = np.zeros((len(digit), rendered.SIZE, rendered.SIZE, 3), dtype=np.uint8)
     beyond = np.array(photos.shape[:3]) - [0, rendered.SIZE - 1, rendered.SIZE - 1]
+    row, column = np.ogrid[: rendered.SIZE, : rendered.SIZE]
     missing = np.arange(len(digit))
     while len(missing):
         place[missing] = rng.integers(beyond, size=(len(missing), 3))
-        background[missing] = _crops(photos, place[missing])
+        photo, top, left = place[missing].T[:, :, None, None]
+        background[missing] = photos[photo, top + row, left + column]
         texture = (background[missing] @ rendered.LUMA).std(axis=(1, 2))
         missing = missing[(texture < MIN_TEXTURE) | (texture > MAX_TEXTURE)]
     images = np.abs(background.astype(np.int16) - mnist["images"][digit][..., None])
@@ -129,14 +131,6 @@ def _photographs() -> Array:
     from sklearn.datasets import load_sample_images
 
     return np.stack(load_sample_images().images)
-
-
-def _crops(photos: Array, place: Array) -> Array:
-    """(n, 32, 32, 3): the squares of `photos` at `place`, rows of photo, top, left."""
-    photo, top, left = place.T[:, :, None, None]
-    row, column = np.ogrid[: rendered.SIZE, : rendered.SIZE]
-    squares: Array = photos[photo, top + row, left + column]
-    return squares
 
 
 def _resized(images: Array, resampling: str) -> Array:
