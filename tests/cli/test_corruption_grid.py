@@ -12,7 +12,7 @@ import pytest
 from onedomain.benchmarks import BENCHMARKS, find_benchmark
 from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.data.datasets.cifar_c import REGENERATED_LITE
-from onedomain.data.datasets.cifar_c_files import MADE, file_name
+from onedomain.data.datasets.regenerate import MADE, file_name
 
 IMAGES = 6  # of each target
 

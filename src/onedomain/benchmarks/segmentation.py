@@ -49,9 +49,9 @@ def _synthia(condition: str) -> Benchmark:
         summary=f"the paper's: 900 frames of a highway ({condition}) to New York and an old town in five conditions",
         source=source,
         network="fcn-32s",
-        train=partial(SYNTHIA.source, condition),
-        held_out=partial(SYNTHIA.held_out, condition),
-        calibration=partial(SYNTHIA.calibration, condition),
+        train=partial(SYNTHIA.of_source, "train", condition),
+        held_out=partial(SYNTHIA.of_source, "test", condition),
+        calibration=partial(SYNTHIA.of_source, "calibration", condition),
         targets=targets,
         metric="miou",
         # V is trained as long as in the paper, which does not say how large its batches are.
@@ -69,7 +69,7 @@ BENCHMARKS = (
         network="fcn-small",
         train=CAMVID.source,
         held_out=partial(CAMVID.load, "day_test"),
-        calibration=CAMVID.calibration,
+        calibration=partial(CAMVID.source, split="calibration"),
         targets={"dusk": partial(CAMVID.load, "dusk_test")},
         metric="miou",
         # About half an hour of one CPU core for SDG and Uncertain SDG; all methods take as many steps.

@@ -16,15 +16,9 @@ from onedomain.errors import UserError
 TEMPORARY = ".onedomain-"  # how files begin that a kill may leave half written
 
 _ALLOWED = {
-    errno.ENOSPC: "a disk with room left; what was saved before is kept",
-    errno.EDQUOT: "a disk with room left; what was saved before is kept",
-    errno.EFBIG: "a disk with room left; what was saved before is kept",
-    errno.EACCES: "a folder you may write to",
-    errno.EPERM: "a folder you may write to",
-    errno.EROFS: "a folder you may write to",
-    errno.ENOTDIR: "a path whose parents are folders",
-    errno.EEXIST: "a path whose parents are folders",
-    errno.ENOENT: "a folder you may write to",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "a disk with room left; what was saved before is kept"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT), "a folder you may write to"),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a path whose parents are folders"),
 }
 
 
@@ -65,15 +59,14 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def write_note(path: Path, made: Mapping[str, Any]) -> None:
-    """Note how a folder is filled, for `changed_since` of a later call."""
-    write_atomically(path, json.dumps(made, indent=2) + "\n")
-
-
-def changed_since(path: Path, made: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """The first key of `made` whose value is not the noted one, with that; None if nothing changed."""
+def changed_since(note: Path, made: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """Note how a folder is filled; where that is noted already, return the first key whose value differs, with that."""
+    if not note.exists():
+        make_folder(note.parent)
+        write_atomically(note, json.dumps(made, indent=2) + "\n")
+        return None
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = json.loads(note.read_text(encoding="utf-8"))
         return next(((key, before.get(key)) for key, value in made.items() if before.get(key) != value), None)
     except (ValueError, AttributeError):
         return next(iter(made)), None

@@ -36,7 +36,7 @@ _MAT_CLASSES = dict(enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "
 
 def read_idx(images: Path, labels: Path) -> Arrays:
     """MNIST: an idx file of images and one of labels, each plain or gzip (told apart by content)."""
-    return _pair(labels, _idx(images, _IDX_IMAGES, 3), _digits(labels, _idx(labels, _IDX_LABELS, 1)))
+    return pair(labels, _idx(images, _IDX_IMAGES, 3), labels_within(labels, _idx(labels, _IDX_LABELS, 1)))
 
 
 def _idx(path: Path, magic: int, dimensions: int) -> Images:
@@ -65,10 +65,9 @@ def read_mat(path: Path, lowest: int = 1) -> Arrays:
     if missing:
         raise UserError(str(path), f"'{missing[0]}' is missing", "variables X (images) and y (labels)")
     x = content["X"]
-    if x.dtype != np.uint8 or x.ndim != 4 or x.shape[2] != 3:
-        raise UserError(str(path), f"X is {x.dtype} of shape {x.shape}", "uint8, (height, width, 3, N)")
-    labels = _digits(path, content["y"], lowest, 10, " (10 means digit 0)")
-    return _pair(path, np.ascontiguousarray(x.transpose(3, 0, 1, 2)), labels % 10)
+    require_form(path, "X", x, x.dtype == np.uint8 and x.ndim == 4 and x.shape[2] == 3, "uint8, (height, width, 3, N)")
+    labels = labels_within(path, content["y"], lowest, 10, " (10 means digit 0)")
+    return pair(path, np.ascontiguousarray(x.transpose(3, 0, 1, 2)), labels % 10)
 
 
 def _mat_variables(content: bytes, wanted: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
@@ -121,14 +120,10 @@ def read_usps_h5(path: Path, split: str) -> Arrays:
             if not isinstance(file.get(key), h5py.Dataset):
                 raise UserError(str(path), f"'{key}' is missing", " and ".join(wanted))
         pixels, target = file[wanted[0]], file[wanted[1]]
-        if pixels.dtype.kind != "f" or pixels.ndim != 2 or pixels.shape[1] != _USPS_SIDE**2:
-            raise UserError(
-                str(path),
-                f"'{wanted[0]}' is {pixels.dtype} of shape {pixels.shape}",
-                "floats of shape (N, 256)",
-            )
+        fits = pixels.dtype.kind == "f" and pixels.ndim == 2 and pixels.shape[1] == _USPS_SIDE**2
+        require_form(path, f"'{wanted[0]}'", pixels, fits, "floats of shape (N, 256)")
         pixels, target = pixels[()], target[()]
-    return _pair(path, _usps_images(path, pixels, 0, 1), _digits(path, target))
+    return pair(path, _usps_images(path, pixels, 0, 1), labels_within(path, target))
 
 
 def read_usps_libsvm(path: Path) -> Arrays:
@@ -152,10 +147,10 @@ def read_usps_libsvm(path: Path) -> Arrays:
             )
         labels[row] = numbers[0]
         pixels[row, index.astype(np.int64) - 1] = numbers[2::2]
-    return _pair(
+    return pair(
         path,
         _usps_images(path, pixels, -1, 1),
-        _digits(path, labels, 1, 10, " (1 means digit 0)") - 1,
+        labels_within(path, labels, 1, 10, " (1 means digit 0)") - 1,
     )
 
 
@@ -190,21 +185,17 @@ def read_image_list(folder: Path, labels: Path) -> Arrays:
             raise UserError(str(file), f"is an image of {size} pixels", f"{first}, as the first of the list")
         digits.append(int(digit))
     stacked = np.stack(images) if images else np.empty((0, 0, 0, 3), np.uint8)
-    return _pair(labels, stacked, np.array(digits, dtype=np.int64))
+    return pair(labels, stacked, np.array(digits, dtype=np.int64))
 
 
 def read_npz(path: Path, split: str) -> Arrays:
     """Our prepared form: an .npz file with `x_<split>`, uint8, and `y_<split>`, whole numbers from 0 to 9."""
     x, y = (npz_array(path, key) for key in (f"x_{split}", f"y_{split}"))
-    if x.dtype != np.uint8 or x.ndim not in (3, 4) or (x.ndim == 4 and x.shape[3] != 3):
-        raise UserError(
-            str(path),
-            f"x_{split} is {x.dtype} of shape {x.shape}",
-            "uint8 of shape (N, H, W) or (N, H, W, 3)",
-        )
+    fits = x.dtype == np.uint8 and (x.ndim == 3 or (x.ndim == 4 and x.shape[3] == 3))
+    require_form(path, f"x_{split}", x, fits, "uint8 of shape (N, H, W) or (N, H, W, 3)")
     if y.ndim != 1:
         raise UserError(str(path), f"y_{split} has shape {y.shape}", f"({len(x)},)")
-    return _pair(path, x, _digits(path, y))
+    return pair(path, x, labels_within(path, y))
 
 
 def npz_counts(path: Path) -> dict[str, int]:
@@ -235,25 +226,31 @@ def npz_array(path: Path, key: str) -> npt.NDArray[Any]:
     return array
 
 
-def _digits(path: Path, labels: npt.NDArray[Any], low: int = 0, high: int = 9, meaning: str = "") -> Labels:
+def require_form(path: Path, name: str, array: Any, fits: bool, allowed: str) -> None:
+    """Refuse an array of the wrong type or shape."""
+    if not fits:
+        raise UserError(str(path), f"{name} is {array.dtype} of shape {array.shape}", allowed)
+
+
+def labels_within(where: Path | str, labels: Any, low: int = 0, high: int = 9, meaning: str = "") -> Labels:
     flat = np.asarray(labels).reshape(-1)
     if flat.dtype.kind not in "iuf":
-        raise UserError(str(path), f"labels are of type {flat.dtype}", "whole numbers")
+        raise UserError(str(where), f"labels are of type {flat.dtype}", "whole numbers")
     wrong = flat[~((flat >= low) & (flat <= high) & (flat == np.rint(flat)))]
     if wrong.size:
-        raise UserError(str(path), f"label {wrong[0]:g} found", f"{low} to {high}{meaning}")
+        raise UserError(str(where), f"label {wrong[0]:g} found", f"{low} to {high}{meaning}")
     return flat.astype(np.int64)
 
 
-def _pair(path: Path, images: Images, labels: Labels) -> Arrays:
+def pair(where: Path | str, images: Images, labels: Labels) -> Arrays:
     if len(images) != len(labels) or not len(labels):
         problem = f"{len(labels)} labels for {len(images)} images"
-        raise UserError(str(path), problem, "as many labels as images, and at least one")
+        raise UserError(str(where), problem, "as many labels as images, and at least one")
     return images, labels
 
 
 @contextmanager
-def decoding(path: Path, allowed: str) -> Iterator[None]:
+def decoding(path: Path | str, allowed: str) -> Iterator[None]:
     """Report whatever a decoder raises in one line: zlib, HDF5 and Pillow do not document their errors."""
     try:
         yield

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +15,7 @@ import numpy as np
 
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
-from onedomain.data.image_files import IMAGE_ENDINGS, decode_image, image_size
+from onedomain.data.image_files import IMAGE_ENDINGS, decode_image, image_size, no_image
 from onedomain.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -110,19 +108,12 @@ def frame_domain(
     """Frames as a domain of images and masks of one size, (height, width)."""
     read_image = partial(decode_image, size=size, channels=channels)
     images = Files([frame.image for frame in frames], (*size, channels), read_image)
-    masks = Files([frame.mask for frame in frames], size, _Resized(read_mask, size))
+    masks = Files([frame.mask for frame in frames], size, partial(_resized_mask, read=read_mask, size=size))
     return Domain(name, split, images, masks, tuple(classes), void, note)
 
 
-@dataclass(frozen=True)
-class _Resized:
-    """A reader of masks, and the size they are brought to."""
-
-    read: Callable[[Path], Array]
-    size: tuple[int, int]
-
-    def __call__(self, path: Path) -> Array:
-        return nearest(self.read(path), self.size)
+def _resized_mask(path: Path, read: Callable[[Path], Array], size: tuple[int, int]) -> Array:
+    return nearest(read(path), size)
 
 
 def nearest(mask: Array, size: tuple[int, int]) -> Array:
@@ -138,34 +129,32 @@ def nearest(mask: Array, size: tuple[int, int]) -> Array:
     return resized
 
 
-def pair_frames(images: Path, masks: Path) -> list[Frame]:
-    """The frames of two folders, by name; one that has no counterpart is refused."""
+def pair_frames(images: Path, masks: Path, fits: Callable[[Header], bool], allowed: str) -> list[Frame]:
+    """The frames of two folders, by name; one that has no counterpart is refused.
+
+    The first bytes of every file are read, so that what does not fit is known before a training begins.
+    """
     for folder in (images, masks):
         if not folder.is_dir():
             raise UserError(str(folder), "is not a folder", "a folder of frames")
     found = {path.stem: path for path in images.iterdir() if path.suffix.lower() in IMAGE_ENDINGS}
     labels = {path.stem: path for path in masks.iterdir() if path.suffix.lower() == ".png"}
     if not found:
-        raise UserError(str(images), "holds no frame", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
+        raise no_image(images, "frame")
     for stem in sorted(found.keys() ^ labels.keys()):
         if stem in found:
             raise UserError(str(masks / f"{stem}.png"), "is missing", f"a mask for each frame; there is {found[stem]}")
         raise UserError(str(images / f"{stem}.png"), "is missing", f"a frame for each mask; there is {labels[stem]}")
-    return [Frame(found[stem], labels[stem]) for stem in sorted(found)]
-
-
-def check_sizes(frames: Sequence[Frame], masks: Callable[[Path, Header], None]) -> None:
-    """Look at the first bytes of every file, so that what does not fit is known before a training begins.
-
-    `masks` refuses a mask of the wrong kind by its header.
-    """
-    for frame in frames:
-        size = image_size(frame.image)
-        header = png_header(frame.mask)
-        masks(frame.mask, header)
+    frames = [Frame(found[stem], labels[stem]) for stem in sorted(found)]
+    for image, mask in frames:
+        header = png_header(mask)
+        if not fits(header):
+            raise UserError(str(mask), f"is a PNG of {header.bits} bits, {header.colours}", allowed)
+        size = image_size(image)
         if size != (header.width, header.height):
-            given = f"is {header.width}×{header.height} pixels, and {frame.image} is {size[0]}×{size[1]}"
-            raise UserError(str(frame.mask), given, "a mask of the size of its image")
+            given = f"is {header.width}×{header.height} pixels, and {image} is {size[0]}×{size[1]}"
+            raise UserError(str(mask), given, "a mask of the size of its image")
+    return frames
 
 
 def png_header(path: Path) -> Header:
@@ -175,20 +164,6 @@ def png_header(path: Path) -> Header:
         raise UserError(str(path), "is no PNG file", "a PNG file")
     width, height = (int.from_bytes(start[place : place + 4], "big") for place in (16, 20))
     return Header(width, height, start[24], _COLOUR_TYPES[start[25]])
-
-
-def is_whole_png(content: bytes) -> bool:
-    """Whether every part of a PNG file is there and has its checksum. OpenCV would tell of it in lines of its own."""
-    place = len(_PNG)
-    while content.startswith(_PNG) and place + 12 <= len(content):
-        end = place + 8 + int.from_bytes(content[place : place + 4], "big")
-        kind, checksum = content[place + 4 : place + 8], content[end : end + 4]
-        if zlib.crc32(content[place + 4 : end]).to_bytes(4, "big") != checksum:
-            return False
-        if kind == b"IEND":
-            return True
-        place = end + 4
-    return False
 
 
 def frame_folder(
@@ -208,40 +183,32 @@ def frame_folder(
     `channels` is 3 for colours, 1 for grey.
     """
     root = Path(path)
-    frames = pair_frames(root / "images", root / "labels")
-    check_sizes(frames, _require_bytes)
+    frames = pair_frames(
+        root / "images",
+        root / "labels",
+        lambda mask: (mask.bits, mask.colours) == (8, "grey") or mask.colours == "indexed",
+        "an 8-bit PNG, grey or indexed, whose values are the classes' numbers",
+    )
     return frame_domain(
         name or root.name,
         split,
         frames,
         size=size,
-        read_mask=_IndexReader(len(classes), void),
+        read_mask=partial(_read_indices, classes=len(classes), void=void),
         classes=classes,
         void=void,
         channels=channels,
     )
 
 
-def _require_bytes(path: Path, header: Header) -> None:
-    if (header.bits, header.colours) != (8, "grey") and header.colours != "indexed":
-        given = f"is a PNG of {header.bits} bits, {header.colours}"
-        raise UserError(str(path), given, "an 8-bit PNG, grey or indexed, whose values are the classes' numbers")
+def _read_indices(path: Path, classes: int, void: int | None) -> Array:
+    """The values of an 8-bit mask, if each is a class or void."""
+    from PIL import Image
 
-
-@dataclass(frozen=True)
-class _IndexReader:
-    """Reads the values of 8-bit masks, and refuses those that are neither a class nor void."""
-
-    classes: int
-    void: int | None
-
-    def __call__(self, path: Path) -> Array:
-        from PIL import Image
-
-        with decoding(path, "a whole PNG file"), Image.open(path) as opened:
-            mask = np.asarray(opened)  # of an indexed image its numbers, not its colours
-        wrong = mask[(mask >= self.classes) & (mask != (-1 if self.void is None else self.void))]
-        if wrong.size:
-            beside = "" if self.void is None else f", or {self.void} for void"
-            raise UserError(str(path), f"class id {wrong[0]} found", f"0 to {self.classes - 1}{beside}")
-        return mask
+    with decoding(path, "a whole PNG file"), Image.open(path) as opened:
+        mask = np.asarray(opened)  # of an indexed image its numbers, not its colours
+    wrong = mask[(mask >= classes) & (mask != (-1 if void is None else void))]
+    if wrong.size:
+        beside = "" if void is None else f", or {void} for void"
+        raise UserError(str(path), f"class id {wrong[0]} found", f"0 to {classes - 1}{beside}")
+    return mask

@@ -14,6 +14,18 @@ from onedomain.errors import UserError
 IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 
 
+def find_images(folder: Path, needed: bool = True) -> list[Path]:
+    """The image files in a folder and its sub-folders; where they are `needed`, at least one."""
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in IMAGE_ENDINGS and file.is_file())
+    if needed and not files:
+        raise no_image(folder)
+    return files
+
+
+def no_image(folder: Path, what: str = "image") -> UserError:
+    return UserError(str(folder), f"holds no {what}", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
+
+
 def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.ndarray:
     """One image file as (height, width, channels) bytes."""
     from PIL import Image, UnidentifiedImageError
@@ -54,6 +66,13 @@ def resized(images: Iterable[np.ndarray], side: int, resampling: str) -> np.ndar
 
     method = Image.Resampling[resampling]
     return np.stack([np.asarray(Image.fromarray(image).resize((side, side), method)) for image in images])
+
+
+def to_rgb32(images: np.ndarray) -> np.ndarray:
+    """Images of any size, grey or coloured, as 32×32×3: resized by Pillow, grey copied to three channels."""
+    if images.shape[1:3] != (32, 32):
+        images = resized(images, 32, "BILINEAR")  # the numbers depend on it: OpenCV's differs in 4% of the pixels
+    return images if images.ndim == 4 else np.repeat(images[..., None], 3, axis=3)
 
 
 def through_jpeg(image: np.ndarray, quality: int) -> np.ndarray:

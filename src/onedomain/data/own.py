@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from onedomain.data.domain import Domain, IntArray
-from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
+from onedomain.data.image_files import decode_image, find_images, no_image
 from onedomain.data.progress import progress
 from onedomain.errors import UserError, unknown
 
@@ -92,13 +92,11 @@ def image_folder(
     files: list[Path] = []
     labels: list[int] = []
     for folder in found:
-        inside = sorted(file for file in (root / folder).rglob("*") if file.suffix.lower() in IMAGE_ENDINGS)
-        if not inside and classes is None:
-            raise UserError(str(root / folder), "holds no image", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
+        inside = find_images(root / folder, needed=classes is None)
         files += inside
         labels += [names.index(folder)] * len(inside)
     if not files:
-        raise UserError(str(root), "holds no image", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
+        raise no_image(root)
     images = read_images(files, size=size, channels=channels)
     return Domain(name or root.name, split, images, np.array(labels), names)
 
@@ -175,8 +173,6 @@ def _as_labels(labels: Any, name: str) -> IntArray:
     array = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else _as_array(labels, f"{name}: labels")
     if array.dtype.kind not in "iu":
         raise UserError(name, f"labels are of type {array.dtype}", "whole numbers from 0")
-    if array.size and array.min() < 0:
-        raise UserError(name, f"a label is {array.min()}", "whole numbers from 0")
     return array.astype(np.int64)
 
 

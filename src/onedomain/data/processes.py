@@ -7,12 +7,12 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from onedomain.errors import OnedomainError, UserError
+from onedomain.errors import OnedomainError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -23,36 +23,18 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def results(
-    work: Callable[[Task], Result], tasks: Sequence[Task], processes: int | None
-) -> Iterator[tuple[Task, Result]]:
-    """Each task with its result, in the order in which they end; by default with one process per core."""
-    if processes is not None and processes < 1:
-        raise UserError("processes", f"got {processes}", "a whole number from 1")
-    count = min(processes or cores(), len(tasks))
+def results(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
+    """The result of each task, in the order in which they end; with one process per core."""
+    count = min(cores(), len(tasks))
     if count <= 1:
-        for task in tasks:
-            yield task, work(task)
+        yield from map(work, tasks)
         return
-    left = iter(tasks)
     # Not forked: a process that has used threads, as OpenCV and torch do, may hang when it is.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(count, mp_context=context, initializer=_settle) as pool:
-        running: dict[Future[Result], Task] = {}
-
-        def start() -> None:
-            task = next(left, None)
-            if task is not None:
-                running[pool.submit(work, task)] = task
-
         try:
-            for _ in range(2 * count):  # what is queued waits in memory
-                start()
-            while running:
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    task = running.pop(future)
-                    start()
-                    yield task, future.result()
+            for future in as_completed([pool.submit(work, task) for task in tasks]):
+                yield future.result()
         except BrokenProcessPool:
             raise OnedomainError("a process was killed, perhaps for lack of memory; run it again to go on") from None
         finally:

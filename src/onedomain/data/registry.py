@@ -21,9 +21,8 @@ class Registry(Generic[T]):
     `their-method = "their_package:TheirMethod"` in the group `onedomain.methods`.
     """
 
-    def __init__(self, kind: str, package: str, base: str, others: tuple[str, ...] = ()) -> None:
+    def __init__(self, kind: str, package: str, base: str) -> None:
         self.kind, self.package, self.base = kind, package, base
-        self.others = ("base", "registry", *others)  # files of the package that hold none
 
     def names(self) -> list[str]:
         return sorted({*self._files(), *installed(self.package)})
@@ -59,7 +58,7 @@ class Registry(Generic[T]):
     def _files(self) -> list[str]:
         paths = importlib.import_module(self.package).__path__
         files = (module.name for module in pkgutil.iter_modules(paths) if not module.ispkg)
-        return [name.replace("_", "-") for name in files if name not in self.others]
+        return [name.replace("_", "-") for name in files if name not in ("base", "registry")]
 
     def _is_one(self, value: Any, module: str | None) -> bool:
         base = getattr(importlib.import_module(f"{self.package}.base"), self.base)

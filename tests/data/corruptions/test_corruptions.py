@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onedomain.data.corruptions import CATEGORIES, KINDS, SETS, SEVERITIES, corrupt, set_for
-from onedomain.data.datasets.cifar_c_files import GROWING, NEARER
+from onedomain.data.datasets.cifar_c import GROWING, NEARER
 from onedomain.errors import UserError
 
 WITHOUT_CHANCE = {

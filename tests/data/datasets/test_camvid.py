@@ -23,7 +23,7 @@ def test_the_real_data(real_data):
     if not (real_data / camvid.FILE).exists():
         pytest.skip(f"no {camvid.FILE} in ONEDOMAIN_DATA")
     domains = [
-        *(load(real_data) for load in (CAMVID.source, CAMVID.calibration)),
+        *(CAMVID.source(real_data, split) for split in ("train", "calibration")),
         *(CAMVID.load(part, real_data) for part in ("day_test", "dusk_test")),
     ]
     assert [(len(d), d.name, d.split) for d in domains] == [
@@ -47,7 +47,7 @@ def test_frames_to_calibrate_with_are_not_trained_on(tmp_path):
     numbered[:, 0, 0, 0] = np.arange(180)
     masks = np.full((180, 180, 240), camvid.VOID, np.uint8)
     write(tmp_path, x_day_train=numbered, y_day_train=masks)
-    source, calibration = CAMVID.source(tmp_path), CAMVID.calibration(tmp_path)
+    source, calibration = CAMVID.source(tmp_path), CAMVID.source(tmp_path, "calibration")
     trained, kept = (set(d.images[:][:, 0, 0, 0].tolist()) for d in (source, calibration))
     assert len(kept) == 20
     assert trained | kept == set(range(180))

@@ -12,8 +12,8 @@ import pytest
 from onedomain.data.corruptions import KINDS, SEVERITIES, corrupt
 from onedomain.data.datasets import cifar_c
 from onedomain.data.datasets.cifar import CIFAR10
-from onedomain.data.datasets.cifar_c import CIFAR10_C, CIFAR10_C_LITE
-from onedomain.data.datasets.cifar_c_files import GROWING, MADE, NEARER, Corrupted, file_name, out_of_order
+from onedomain.data.datasets.cifar_c import CIFAR10_C, CIFAR10_C_LITE, GROWING, NEARER, Corrupted, out_of_order
+from onedomain.data.datasets.regenerate import MADE, file_name
 from onedomain.errors import UserError
 
 EVERY = (CIFAR10, CIFAR10_C, CIFAR10_C_LITE)
@@ -187,7 +187,7 @@ def test_check_reads_all_of_it(corrupted: dict[str, np.ndarray], photographs: np
     assert rows["cifar10"].state == "partial"
     assert rows["cifar10-c"].state == "partial"
     assert rows["cifar10-c"].where == f"{folder} (regenerated)"
-    assert rows["cifar10-c"].problems == ("missing: zoom-blur", f"{len(photographs)} of 10,000 test images")
+    assert rows["cifar10-c"].problems == ["missing: zoom-blur", f"{len(photographs)} of 10,000 test images"]
     np.save(folder / "fog.npy", corrupted["fog"][::-1].reshape(-1, 32, 32, 3))
     row = CIFAR10_C.check(tmp_path)
     assert row.state == "broken"

@@ -28,7 +28,6 @@ def test_what_is_missing_is_told_with_the_way_to_get_it(dataset: Dataset[Any], t
     for row in (dataset.list(tmp_path), dataset.check(tmp_path)):
         assert (row.name, row.what, row.state, row.counts) == (dataset.name, dataset.what, "missing", {})
         assert row.where == dataset.how_to_get()
-        assert not row.ok
     for part in dataset.parts:
         assert dataset.find(part, tmp_path) is None
         with pytest.raises(MissingData) as caught:
@@ -66,14 +65,14 @@ def test_a_file_that_is_not_as_published_is_called_broken(dataset: Dataset[Any],
     home.parent.mkdir(parents=True)
     home.write_bytes(b"damaged")
     row = dataset.check(tmp_path)
-    assert (row.state, row.where, row.ok) == ("broken", str(home), False)
+    assert (row.state, row.where) == ("broken", str(home))
     assert row.problems[0].startswith(f"{home}: cannot be read")
 
 
 @pytest.mark.parametrize("dataset", there, ids=lambda dataset: dataset.name)
 def test_what_is_there_is_loaded_as_a_domain(dataset: Dataset[Any]) -> None:
     row = dataset.list(SHARED)
-    assert (row.state, row.ok) == ("present", True)
+    assert row.state == "present"
     part = next(iter(dataset.find_all(SHARED)))
     domain = dataset.load(part, SHARED)
     assert len(domain.batch([0]).images) == 1

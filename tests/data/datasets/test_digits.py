@@ -14,12 +14,13 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+import onedomain as od
 from onedomain.data.datasets import digits
 from onedomain.data.datasets.base import MissingData
 from onedomain.data.datasets.catalogue import CATALOGUE
 from onedomain.data.datasets.digits import MNIST, MNIST_M, SVHN
-from onedomain.data.datasets.labelled import to_rgb32
 from onedomain.data.domain import Domain
+from onedomain.data.image_files import to_rgb32
 from onedomain.errors import UserError
 from tests.conftest import SHARED
 
@@ -113,7 +114,7 @@ def test_a_short_source_is_noted_and_one_without_a_class_refused(tmp_path: Path)
     assert digits.source(tmp_path).note == "20 of 10,000 images"
     write_npz(tmp_path, "mnist.npz", x_train=GREY[:9], y_train=LABELS[:9])
     with pytest.raises(UserError, match="no image of class 9"):
-        digits.source(tmp_path)
+        od.fit("erm", digits.source(tmp_path), steps=1)
 
 
 @pytest.mark.parametrize("part", [digits.held_out, digits.for_shots])

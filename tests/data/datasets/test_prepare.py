@@ -218,7 +218,7 @@ def test_list_says_what_is_there(tmp_path: Path) -> None:
     assert row(rows, "mnist-m").counts == {"test": 20}
     assert row(rows, "syn").where == str(path)
     assert row(rows, "usps").where == "run: onedomain data prepare usps"
-    assert [row.ok for row in rows[:5]] == [False, True, False, True, False]
+    assert [row.state == "present" for row in rows[:5]] == [False, True, False, True, False]
 
 
 def test_check_finds_what_is_not_whole(tmp_path: Path) -> None:
@@ -240,8 +240,8 @@ def test_check_finds_what_is_not_whole(tmp_path: Path) -> None:
         "cifar10-c": "missing",
         "cifar10-c-lite": "missing",
     }
-    assert row(rows, "syn").problems == ("train: 0 of 479,400 images", "test: 20 of 9,553 images")
-    assert row(rows, "usps").problems == ("train: 0 of 7,291 images",)
+    assert row(rows, "syn").problems == ["train: 0 of 479,400 images", "test: 20 of 9,553 images"]
+    assert row(rows, "usps").problems == ["train: 0 of 7,291 images"]
     assert row(rows, "svhn").problems[0] == "test: no image of digit 9"
     assert row(rows, "mnist-m").problems[0].endswith("label 10 found; allowed: 0 to 9")
 

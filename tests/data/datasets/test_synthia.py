@@ -87,9 +87,9 @@ def test_a_sequence_is_read_from_its_official_folders(tmp_path):
 
 def test_a_small_source_is_marked_as_such(tmp_path):
     make_sequence(tmp_path, "highway", "dawn")
-    assert SYNTHIA.source("dawn", tmp_path).note == "3 of 900 images"
-    assert SYNTHIA.held_out("dawn", tmp_path).split == "test"
-    assert len(SYNTHIA.calibration("dawn", tmp_path)) == 1
+    assert SYNTHIA.of_source("train", "dawn", tmp_path).note == "3 of 900 images"
+    assert SYNTHIA.of_source("test", "dawn", tmp_path).split == "test"
+    assert len(SYNTHIA.of_source("calibration", "dawn", tmp_path)) == 1
 
 
 @pytest.mark.parametrize(

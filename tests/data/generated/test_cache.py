@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onedomain.data.arrays import load_arrays, save_arrays
 from onedomain.data.generated.cache import cache_file, cached
 from tests.conftest import ROOT
 
@@ -87,15 +88,14 @@ def _garbage(path: Path) -> None:
 
 
 def _other_pixels(path: Path) -> None:
-    """A valid zip whose arrays are not those the checksum was taken of."""
-    with np.load(path) as stored:
-        arrays = {key: stored[key] for key in stored.files}
+    """A valid file whose arrays are not those the checksum was taken of."""
+    about, arrays = load_arrays(path)
     arrays["images"][0, 0, 0] += 1
-    np.savez(path, **arrays)
+    save_arrays(path, about, arrays)
 
 
 def _without_checksum(path: Path) -> None:
-    np.savez(path, **Builder()())
+    save_arrays(path, {}, Builder()())
 
 
 @pytest.mark.parametrize("damage", [_truncate, _empty, _garbage, _other_pixels, _without_checksum])
@@ -124,7 +124,8 @@ class _Trap:
 def test_a_pickle_in_the_cache_is_never_run(tmp_path: Path) -> None:
     build = Builder()
     cached("x", 1, build)
-    np.savez(cache_file("x", 1), images=np.array([_Trap(tmp_path / "sprung")], dtype=object))
+    with cache_file("x", 1).open("wb") as file:
+        np.savez(file, images=np.array([_Trap(tmp_path / "sprung")], dtype=object))
     assert_whole(cached("x", 1, build))
     assert build.calls == 2
     assert not (tmp_path / "sprung").exists()
@@ -178,4 +179,4 @@ def test_processes_that_build_at_once_never_see_a_broken_file(folder: Path) -> N
     errors = [process.communicate(timeout=60)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], errors
     assert errors == ["", "", ""], "a reader saw a half-written file"
-    assert [path.suffix for path in folder.iterdir()] == [".npz"]
+    assert [path.suffix for path in folder.iterdir()] == [".safetensors"]

@@ -59,12 +59,6 @@ def check_kind(name: str, field: str = "corruption") -> str:
     return kind
 
 
-def check_severity(severity: int) -> int:
-    if severity not in SEVERITIES:
-        raise UserError("severity", f"got {severity}", "a whole number from 1 (mild) to 5 (severe)")
-    return severity
-
-
 def set_for(height: int, width: int) -> str:
     """Which published constants suit images of this size."""
     return "imagenet-c" if min(height, width) >= LARGE else "cifar10-c"
@@ -91,7 +85,9 @@ def corrupt(
     """
     import numpy as np
 
-    kind, severity = check_kind(kind), check_severity(severity)
+    kind = check_kind(kind)
+    if severity not in SEVERITIES:
+        raise UserError("severity", f"got {severity}", "a whole number from 1 (mild) to 5 (severe)")
     if images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8:
         given = f"{images.dtype} of shape {images.shape}"
         raise UserError("images", given, "uint8 of shape (N, height, width, 3)")

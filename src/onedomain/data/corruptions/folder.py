@@ -5,16 +5,17 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onedomain.data import processes
-from onedomain.data.corruptions import SEVERITIES, VERSION, corrupt, set_for
+from onedomain.data.corruptions import SEVERITIES, VERSION, Corruption, corrupt, set_for
 from onedomain.data.corruptions.shared import Bytes
-from onedomain.data.files import changed_since, make_folder, write_atomically, write_note
-from onedomain.data.image_files import IMAGE_ENDINGS, decode_image
+from onedomain.data.files import changed_since, make_folder, write_atomically
+from onedomain.data.image_files import decode_image, find_images
 from onedomain.data.progress import progress
 from onedomain.errors import UserError
 
@@ -27,11 +28,7 @@ class Picture(NamedTuple):
     file: Path
     key: str  # its path inside the folder: what is drawn for it does not depend on the other files
     out: Path
-    kind: str
-    severity: int
-    seed: int
-    constants: str | None
-    overlays: Path
+    corruption: Corruption
 
 
 def corrupt_folder(
@@ -50,44 +47,11 @@ def corrupt_folder(
     With several kinds each has a sub-folder of its own, and so has each of several severities. Existing files
     are skipped, so the same call resumes after a kill. Returns how many images each set of constants made.
     """
-    files = sorted(_files(folder, out))
-    _begin(out, folder, kinds, severities, seed, constants)
-    pictures = []
-    for kind in kinds:
-        for severity in severities:
-            below = out / kind if len(kinds) > 1 else out
-            below = below / str(severity) if len(severities) > 1 else below
-            for file in files:
-                inside = file.relative_to(folder)
-                picture = Picture(file, inside.as_posix(), below / inside, kind, severity, seed, constants, overlays)
-                pictures.append(picture)
-    left = [picture for picture in pictures if not picture.out.exists()]
-    for parent in {picture.out.parent for picture in left}:
-        make_folder(parent)
-    used: Counter[str] = Counter()
-    start = len(pictures) - len(left)
-    with progress("corrupt", len(pictures), start=start, shown=shown, unit="images") as update:
-        for done, (_, name) in enumerate(processes.results(_corrupt_file, left, None), start=start + 1):
-            used[name] += 1
-            update(done, {})
-    return used
-
-
-def _files(folder: Path, out: Path) -> list[Path]:
     if not folder.is_dir():
         raise UserError(str(folder), "is not a folder", "a folder of images")
     if out.resolve() == folder.resolve() or folder.resolve() in out.resolve().parents:
         raise UserError("--out", f"{out} lies in the folder of the images", "a folder elsewhere")
-    files = [file for file in folder.rglob("*") if file.suffix.lower() in IMAGE_ENDINGS and file.is_file()]
-    if not files:
-        raise UserError(str(folder), "holds no image", f"files ending in {', '.join(sorted(IMAGE_ENDINGS))}")
-    return files
-
-
-def _begin(
-    out: Path, folder: Path, kinds: Sequence[str], severities: Sequence[int], seed: int, constants: str | None
-) -> None:
-    """Note how `out` is filled; refuse a folder that holds anything else."""
+    files = find_images(folder)
     made = {
         "of": str(folder.resolve()),
         "kinds": list(kinds),
@@ -96,32 +60,40 @@ def _begin(
         "constants": constants or "by size",
         "version": VERSION,
     }
-    path = out / MADE
-    if path.exists():
-        changed = changed_since(path, made)
-        if changed:
-            key, before = changed
-            given = f"{out} was filled with {key} {before!r}, and now it is {made[key]!r}"
-            raise UserError("--out", given, "a new or empty folder, or the same again to go on")
-        return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not (out / MADE).exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError("--out", f"{out} exists and is not empty", "a new or empty folder")
-    make_folder(out)
-    write_note(path, made)
+    changed = changed_since(out / MADE, made)
+    if changed:
+        key, before = changed
+        given = f"{out} was filled with {key} {before!r}, and now it is {made[key]!r}"
+        raise UserError("--out", given, "a new or empty folder, or the same again to go on")
+    pictures = []
+    for kind in kinds:
+        for severity in severities:
+            below = out / kind if len(kinds) > 1 else out
+            below = below / str(severity) if len(severities) > 1 else below
+            for file in files:
+                inside = file.relative_to(folder)
+                pictures.append(Picture(file, inside.as_posix(), below / inside, Corruption(kind, severity)))
+    left = [picture for picture in pictures if not picture.out.exists()]
+    for parent in {picture.out.parent for picture in left}:
+        make_folder(parent)
+    used: Counter[str] = Counter()
+    start = len(pictures) - len(left)
+    work = partial(_corrupt_file, seed=seed, constants=constants, overlays=overlays)
+    with progress("corrupt", len(pictures), start=start, shown=shown, unit="images") as update:
+        for done, name in enumerate(processes.results(work, left), start=start + 1):
+            used[name] += 1
+            update(done, {})
+    return used
 
 
-def _corrupt_file(picture: Picture) -> str:
+def _corrupt_file(picture: Picture, seed: int, constants: str | None, overlays: Path) -> str:
     """Decode, corrupt and write one image; the name of the constants that suited it."""
     pixels = decode_image(picture.file, None, channels=3)
-    name = picture.constants or set_for(*pixels.shape[:2])
+    name = constants or set_for(*pixels.shape[:2])
     corrupted = corrupt(
-        pixels[None],
-        picture.kind,
-        picture.severity,
-        seed=picture.seed,
-        keys=[picture.key],
-        constants=name,
-        overlays=picture.overlays,
+        pixels[None], *picture.corruption, seed=seed, keys=[picture.key], constants=name, overlays=overlays
     )
     write_atomically(picture.out, _encoded(corrupted[0], picture.out))
     return name

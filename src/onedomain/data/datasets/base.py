@@ -7,12 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from onedomain.data.domain import Domain
 from onedomain.errors import UserError, unknown
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
 
 Folder = str | os.PathLike[str]
 Progress = Callable[[str, float], None]  # what is being done, and how much of it, 0 to 1
@@ -23,7 +21,7 @@ class MissingData(UserError):
     """A domain whose files are not there; the others can still be read."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Row:
     """One line of `onedomain data list` and `check`."""
 
@@ -31,22 +29,8 @@ class Row:
     what: str
     state: str  # list: present, missing, broken; check: whole, partial, broken, missing
     where: str  # the files, or what to do where they are missing
-    counts: Mapping[str, int]  # images per split, where known
-    problems: tuple[str, ...] = ()  # what is not as published, one line each
-
-    @property
-    def ok(self) -> bool:
-        """Whether the benchmark can use it."""
-        return self.state in ("present", "whole", "partial")
-
-
-@dataclass
-class Report:
-    """What was found out about a data set so far."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    state: str = "whole"
+    counts: dict[str, int] = field(default_factory=dict)  # images per split, where known
+    problems: list[str] = field(default_factory=list)  # what is not as published, one line each
 
     def add(self, problem: str, state: str = "partial") -> None:
         """Note a problem, and how bad it is."""
@@ -85,7 +69,7 @@ class Dataset(ABC, Generic[F]):
 
     name: str
     what: str
-    get: str  # what to do where a {split} is missing
+    get: str = "run: onedomain data prepare {name}"  # what to do where a {split} is missing
     home: str  # where its file or folder belongs, below the data folder
 
     @property
@@ -105,11 +89,11 @@ class Dataset(ABC, Generic[F]):
     def _looked_for(self, part: str) -> str:
         """Which files were looked for, and where."""
 
-    def _count(self, data_dir: Path, found: Mapping[str, F], report: Report) -> None:
+    def _count(self, data_dir: Path, found: Mapping[str, F], row: Row) -> None:
         """What `list` tells of the files: quick, no image is read."""
 
     @abstractmethod
-    def _check(self, data_dir: Path, found: Mapping[str, F], report: Report) -> None:
+    def _check(self, data_dir: Path, found: Mapping[str, F], row: Row) -> None:
         """Read every image and compare it with what is published."""
 
     def _title(self, part: str) -> str:
@@ -141,7 +125,7 @@ class Dataset(ABC, Generic[F]):
 
     def how_to_get(self, part: str = "test") -> str:
         """What to do where a part is missing."""
-        return self.get.format(split=part)
+        return self.get.format(name=self.name, split=part)
 
     def list(self, data_dir: Folder) -> Row:
         """Whether it is there."""
@@ -152,17 +136,20 @@ class Dataset(ABC, Generic[F]):
         return self._row(Path(data_dir), checked=True)
 
     def _row(self, data_dir: Path, checked: bool) -> Row:
-        where, report = str(data_dir / self.home), Report()
+        row = Row(self.name, self.what, "whole", str(data_dir / self.home))
         try:
             found = self.find_all(data_dir)
             if not found:
-                return Row(self.name, self.what, "missing", self.how_to_get(), {})
-            where = self._where(data_dir, found)
-            (self._check if checked else self._count)(data_dir, found, report)
+                row.state, row.where = "missing", self.how_to_get()
+                return row
+            row.where = self._where(data_dir, found)
+            (self._check if checked else self._count)(data_dir, found, row)
         except UserError as error:
-            return Row(self.name, self.what, "broken", where, report.counts, (str(error),))
-        state = report.state if checked else "present"
-        return Row(self.name, self.what, state, where, report.counts, tuple(report.problems))
+            row.state, row.problems = "broken", [str(error)]
+            return row
+        if not checked:
+            row.state = "present"
+        return row
 
     def prepare(self, data_dir: Folder, tell: Progress) -> str:
         """Fetch or convert it; returns the line that tells what was done."""

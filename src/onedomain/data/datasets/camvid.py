@@ -1,23 +1,20 @@
 """CamVid, driving scenes of 180×240 pixels: train by day, score at dusk. A real shift, with a label per pixel.
 
 One file, `camvid/camvid_240x180.npz`, with `x_<split>`, uint8 of (N, 180, 240, 3), and `y_<split>`, uint8 of (N, 180,
-240). Nothing here imports torch until a domain is loaded, so that commands can list what there is quickly.
+240).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onedomain.data.datasets.base import Dataset, Folder, Found, Report, note_if_fewer
-from onedomain.data.formats import npz_array, npz_keys
+from onedomain.data.datasets.base import Dataset, Folder, Found, Row, note_if_fewer
+from onedomain.data.domain import Domain
+from onedomain.data.formats import npz_array, npz_keys, require_form
 from onedomain.errors import UserError
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
 
 FILE = "camvid/camvid_240x180.npz"
 COUNTS = {"day_train": 180, "day_test": 60, "dusk_test": 100}  # <domain>_<split>
@@ -49,30 +46,23 @@ class CamVid(Dataset[Found]):
         return tuple(COUNTS)
 
     def load(self, part: str, data_dir: Folder) -> Domain:
-        from onedomain.data.domain import Domain
-
         images, labels = self.read(part, data_dir)
         name, _, split = part.partition("_")
         return Domain(name, split, images, labels, CLASSES, VOID, note_if_fewer(len(images), COUNTS[part]))
 
-    def source(self, data_dir: Folder) -> Domain:
-        """The frames by day, without those that are set apart."""
+    def source(self, data_dir: Folder, split: str = "train") -> Domain:
+        """The frames by day; one in nine, which lie between those that are trained on, are the split `calibration`."""
         day = self.load("day_train", data_dir)
-        return day.subset(np.flatnonzero(~_set_apart(len(day))))
-
-    def calibration(self, data_dir: Folder) -> Domain:
-        """One in nine of the day's training frames, which lie between those that are trained on."""
-        day = self.load("day_train", data_dir)
-        return day.subset(np.flatnonzero(_set_apart(len(day))), split="calibration")
+        apart = np.arange(len(day)) % CALIBRATION_EVERY == CALIBRATION_EVERY // 2
+        return day.subset(np.flatnonzero(apart == (split == "calibration")), split)
 
     def read(self, part: str, data_dir: Folder) -> tuple[np.ndarray, np.ndarray]:
         """The images and masks of one split."""
         [path] = self.require(part, data_dir).paths
         images, labels = (npz_array(path, f"{letter}_{part}") for letter in "xy")
         for what, array, shape in ((f"x_{part}", images, (*SHAPE, 3)), (f"y_{part}", labels, SHAPE)):
-            if array.dtype != np.uint8 or array.shape[1:] != shape or not len(array):
-                given = f"{what} is {array.dtype} of shape {array.shape}"
-                raise UserError(str(path), given, f"uint8 of shape (N, {', '.join(map(str, shape))})")
+            fits = array.dtype == np.uint8 and array.shape[1:] == shape and len(array) > 0
+            require_form(path, what, array, fits, f"uint8 of shape (N, {', '.join(map(str, shape))})")
         if len(images) != len(labels):
             given = f"{len(labels)} masks for {len(images)} images ({part})"
             raise UserError(str(path), given, "one mask per image")
@@ -88,20 +78,14 @@ class CamVid(Dataset[Found]):
     def _looked_for(self, part: str) -> str:
         return f"no {self.home}"
 
-    def _count(self, data_dir: Path, found: Mapping[str, Found], report: Report) -> None:
+    def _count(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
         path = data_dir / self.home
-        report.counts |= {part: len(npz_array(path, f"y_{part}")) for part in COUNTS if f"y_{part}" in npz_keys(path)}
+        row.counts |= {part: len(npz_array(path, f"y_{part}")) for part in COUNTS if f"y_{part}" in npz_keys(path)}
 
-    def _check(self, data_dir: Path, found: Mapping[str, Found], report: Report) -> None:
+    def _check(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
         for part, published in COUNTS.items():
-            report.counts[part] = len(self.read(part, data_dir)[0])
-            report.compare(part, published)
-
-
-def _set_apart(count: int) -> np.ndarray:
-    """Which frames are set apart, as booleans."""
-    apart: np.ndarray = np.arange(count) % CALIBRATION_EVERY == CALIBRATION_EVERY // 2
-    return apart
+            row.counts[part] = len(self.read(part, data_dir)[0])
+            row.compare(part, published)
 
 
 CAMVID = CamVid(

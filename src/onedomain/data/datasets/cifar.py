@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from onedomain.data.datasets.base import Folder
 from onedomain.data.datasets.cifar_files import CLASSES, SIDE, VERSIONS, from_archive, from_folder
 from onedomain.data.datasets.labelled import Form, Labelled
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
 
 LITE_SOURCE, LITE_TARGET = 6_000, 1_000  # the first training and test images, of which `cifar10-c-lite` is made
 LITE_CALIBRATION = (3_000, 4_000)  # test images whose corrupted copies are not scored there
@@ -30,7 +25,6 @@ def _forms(split: str) -> tuple[Form, ...]:
 CIFAR10 = Labelled(
     name="cifar10",
     what="32×32 photographs of ten kinds, the source of cifar10-c",
-    get="run: onedomain data prepare cifar10",
     home="cifar10/cifar10.npz",
     shape=(SIDE, SIDE, 3),
     counts={"train": 50_000, "test": 10_000},
@@ -46,19 +40,7 @@ CIFAR10 = Labelled(
 )
 
 
-def source(data_dir: Folder) -> Domain:
-    """All training images."""
-    return CIFAR10.load("train", data_dir).require_every_class()
-
-
-def lite_source(data_dir: Folder) -> Domain:
-    return CIFAR10.some("train", data_dir, stop=LITE_SOURCE).require_every_class()
-
-
-def lite_held_out(data_dir: Folder) -> Domain:
-    """The clean test images whose corrupted copies are the targets of `cifar10-c-lite`."""
-    return CIFAR10.some("test", data_dir, stop=LITE_TARGET)
-
-
-def lite_calibration(data_dir: Folder) -> Domain:
-    return CIFAR10.some("test", data_dir, *LITE_CALIBRATION)
+source = partial(CIFAR10.load, "train")
+lite_source = partial(CIFAR10.load, "train", stop=LITE_SOURCE)
+lite_held_out = partial(CIFAR10.load, "test", stop=LITE_TARGET)  # clean; under corruptions they are the targets
+lite_calibration = partial(CIFAR10.load, "test", start=LITE_CALIBRATION[0], stop=LITE_CALIBRATION[1])

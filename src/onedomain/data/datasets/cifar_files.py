@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onedomain.data.formats import Arrays, decoding
+from onedomain.data.formats import Arrays, decoding, labels_within, pair
 from onedomain.errors import UserError
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -35,18 +35,18 @@ class Version(NamedTuple):
 
 def from_archive(version: Version, split: str, path: Path) -> Arrays:
     """One split, out of the packed archive."""
-    wanted = {f"{version.folder}/{name}": name for name in version.splits[split]}
+    wanted = [f"{version.folder}/{name}" for name in version.splits[split]]
     found: dict[str, bytes] = {}
     with decoding(path, "a whole .tar.gz file"), tarfile.open(path, "r:gz") as archive:
         for member in archive:
             inside = member.name.removeprefix("./")
-            if inside in wanted and member.isfile():
-                file = archive.extractfile(member)
-                found[wanted[inside]] = file.read() if file else b""
-    missing = [name for name in wanted if wanted[name] not in found]
-    if missing:
-        raise UserError(str(path), f"{missing[0]} is missing", "the archive as published")
-    return _joined([version.read(f"{path}: {name}", found[name]) for name in version.splits[split]])
+            file = archive.extractfile(member) if inside in wanted else None
+            if file is not None:
+                found[inside] = file.read()
+    for inside in wanted:
+        if inside not in found:
+            raise UserError(str(path), f"{inside} is missing", "the archive as published")
+    return _joined([version.read(f"{path}: {Path(inside).name}", found[inside]) for inside in wanted])
 
 
 def from_folder(version: Version, *paths: Path) -> Arrays:
@@ -70,45 +70,29 @@ def read_binary(name: str, content: bytes) -> Arrays:
     if not content or len(content) % row:
         raise UserError(name, f"{len(content):,} bytes found", f"rows of {row:,} bytes, one label and one image each")
     rows = np.frombuffer(content, np.uint8).reshape(-1, row)
-    return _images(rows[:, 1:]), _labels(name, rows[:, 0])
+    return _paired(name, rows[:, 1:], rows[:, 0])
 
 
 def read_pickled(name: str, content: bytes) -> Arrays:
     """The python version: a dictionary with `data`, (N, 3072) bytes, and `labels`."""
-    try:
+    allowed = "a batch of CIFAR-10 as published"
+    with decoding(name, allowed):
         batch = _Reader(io.BytesIO(content), encoding="bytes").load()
-    except _Refused as error:
-        raise UserError(name, f"holds {error}, which is never loaded", "a batch of CIFAR-10 as published") from None
-    except Exception as error:  # a damaged pickle raises nearly anything
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(name, f"cannot be read ({reason[:100]})", "a batch of CIFAR-10 as published") from None
     if not isinstance(batch, dict) or not {b"data", b"labels"} <= set(batch):
-        raise UserError(name, "has not both data and labels", "a batch of CIFAR-10 as published")
+        raise UserError(name, "has not both data and labels", allowed)
     data, labels = batch[b"data"], batch[b"labels"]
     rows = data.value if isinstance(data, _Array) else None
-    if rows is None or rows.ndim != 2 or rows.shape[1] != _PLANES or not len(rows):
+    if rows is None or rows.ndim != 2 or rows.shape[1] != _PLANES:
         given = "is no array of bytes" if rows is None else f"has shape {rows.shape}"
         raise UserError(name, f"data {given}", f"bytes of shape (N, {_PLANES})")
     if not isinstance(labels, list) or any(type(label) is not int for label in labels):
         raise UserError(name, "labels are not a list of whole numbers", "one label per image")
-    if len(labels) != len(rows):
-        raise UserError(name, f"{len(labels)} labels for {len(rows)} images", "as many labels as images")
-    return _images(rows), _labels(name, np.array(labels))
+    return _paired(name, rows, np.array(labels))
 
 
-def _images(rows: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(rows.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1))
-
-
-def _labels(name: str, labels: np.ndarray) -> np.ndarray:
-    wrong = labels[(labels < 0) | (labels >= len(CLASSES))]
-    if wrong.size:
-        raise UserError(name, f"label {wrong[0]} found", f"0 to {len(CLASSES) - 1}")
-    return labels.astype(np.int64)
-
-
-class _Refused(Exception):
-    pass
+def _paired(name: str, rows: np.ndarray, labels: np.ndarray) -> Arrays:
+    images = np.ascontiguousarray(rows.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1))
+    return pair(name, images, labels_within(name, labels, high=len(CLASSES) - 1))
 
 
 class _Array:
@@ -123,7 +107,7 @@ class _Array:
         _version, shape, kind, by_columns, content = state
         plain = isinstance(kind, _Kind) and kind.code in (b"u1", "u1", b"|u1", "|u1") and isinstance(content, bytes)
         if not plain or by_columns or math.prod(shape) != len(content):
-            raise _Refused("an array of something else than bytes")
+            raise pickle.UnpicklingError("an array of something else than bytes is never loaded")
         self.value = np.frombuffer(content, np.uint8).reshape(shape)
 
 
@@ -150,11 +134,8 @@ class _Reader(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> type:
         if (module, name) not in _STAND_INS:
-            raise _Refused(f"{module}.{name}")
+            raise pickle.UnpicklingError(f"{module}.{name}, which is never loaded")
         return _STAND_INS[module, name]
-
-    def persistent_load(self, pid: Any) -> Any:
-        raise _Refused("a persistent reference")
 
 
 PYTHON = Version(

@@ -1,22 +1,17 @@
-"""The digit data sets of the paper: MNIST as the source; SVHN, MNIST-M, SYN and USPS as unseen domains.
-
-Nothing here imports torch until a domain is loaded, so that commands can list what there is quickly.
-"""
+"""The digit data sets of the paper: MNIST as the source; SVHN, MNIST-M, SYN and USPS as unseen domains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from onedomain.data import formats
 from onedomain.data.datasets.base import Folder
 from onedomain.data.datasets.labelled import Form, Labelled
+from onedomain.data.domain import Domain
 from onedomain.data.formats import Arrays
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
 
 SOURCE_IMAGES = 10_000
 HELD_OUT_IMAGES = 2_000
@@ -26,34 +21,17 @@ SHOTS_IMAGES = 1_000
 PLACES = ("digits", "digits/{name}", "digits/raw", "{name}", ".")
 
 
-def _digits(
-    name: str,
-    what: str,
-    *,
-    shape: tuple[int, ...],
-    train: int,
-    test: int,
-    forms: Mapping[str, tuple[Form, ...]],
-    needed: tuple[str, ...] = ("test",),
-    get: str | None = None,
-    addresses: tuple[str, ...] = (),
-    sha256: Mapping[str, str] | None = None,
-) -> Labelled:
-    spellings = dict.fromkeys((name, name.replace("-", "_")))
+def _digits(name: str, what: str, train: int, test: int, **published: Any) -> Labelled:
+    spelled = name.replace("-", "_")
     return Labelled(
         name=name,
         what=what,
-        get=get or f"run: onedomain data prepare {name}",
-        home=f"digits/{name.replace('-', '_')}.npz",
-        shape=shape,
+        home=f"digits/{spelled}.npz",
         counts={"train": train, "test": test},
-        needed=needed,
         classes=tuple("0123456789"),
         class_called="digit {}",
-        forms=forms,
-        places=tuple(dict.fromkeys(place.format(name=each) for place in PLACES for each in spellings)),
-        addresses=addresses,
-        sha256=sha256 or {},
+        places=tuple(dict.fromkeys(place.format(name=each) for place in PLACES for each in (name, spelled))),
+        **published,
     )
 
 
@@ -144,21 +122,16 @@ USPS = _digits(
 DIGITS = (MNIST, MNIST_M, SVHN, SYN, USPS)
 
 
-def source(data_dir: Folder) -> Domain:
-    """The source of the paper: the first 10,000 training images of MNIST."""
-    return MNIST.some("train", data_dir, stop=SOURCE_IMAGES).require_every_class()
+source = partial(MNIST.load, "train", stop=SOURCE_IMAGES)  # that of the paper: the first training images
 
 
 def held_out(data_dir: Folder) -> Domain:
     """The 2,000 training images of MNIST that follow the source: no method trains on them, no table reports them."""
-    return replace(_after_source(0, HELD_OUT_IMAGES, data_dir), split="held-out")
+    stop = SOURCE_IMAGES + HELD_OUT_IMAGES
+    return replace(MNIST.load("train", data_dir, SOURCE_IMAGES, stop), split="held-out")
 
 
 def for_shots(data_dir: Folder) -> Domain:
     """The 1,000 training images of MNIST after those: shifted copies of them are what few shots are drawn from."""
-    return replace(_after_source(HELD_OUT_IMAGES, SHOTS_IMAGES, data_dir), split="for shots")
-
-
-def _after_source(skipped: int, count: int, data_dir: Folder) -> Domain:
-    start = SOURCE_IMAGES + skipped
-    return MNIST.some("train", data_dir, start, start + count)
+    start = SOURCE_IMAGES + HELD_OUT_IMAGES
+    return replace(MNIST.load("train", data_dir, start, start + SHOTS_IMAGES), split="for shots")

@@ -17,23 +17,6 @@ from onedomain.data.formats import Arrays
 from onedomain.errors import UserError
 
 
-class _Meter:
-    """The progress bar that pooch asks for."""
-
-    def __init__(self, text: str, tell: Progress) -> None:
-        self.text, self.tell, self.total, self.done = text, tell, 0, 0
-
-    def update(self, count: int) -> None:
-        self.done += count
-        self.tell(self.text, min(1.0, self.done / self.total) if self.total else 0.0)
-
-    def reset(self) -> None:
-        self.done = 0
-
-    def close(self) -> None:
-        pass
-
-
 def download(name: str, addresses: Sequence[str], sha256: str, target: Path, tell: Progress) -> None:
     """Fetch one file of a data set, from its first address that gives the file with the published checksum."""
     import pooch
@@ -41,16 +24,23 @@ def download(name: str, addresses: Sequence[str], sha256: str, target: Path, tel
 
     pooch.get_logger().setLevel("ERROR")
     reasons = []
-    for address in (folder + target.name for folder in addresses):
+
+    def fetch(address: str, file: str, _pooch: object) -> None:
         # identity: some servers would unpack a .gz on the way, and then no checksum holds
-        downloader = pooch.HTTPDownloader(
-            progressbar=_Meter(f"downloading {address}", tell),
-            chunk_size=1 << 16,
-            headers={"Accept-Encoding": "identity"},
-        )
+        with (
+            requests.get(address, stream=True, timeout=30, headers={"Accept-Encoding": "identity"}) as answer,
+            Path(file).open("wb") as output,
+        ):
+            answer.raise_for_status()
+            size = int(answer.headers.get("content-length", 0))
+            for chunk in answer.iter_content(1 << 16):
+                output.write(chunk)
+                tell(f"downloading {address}", min(1.0, output.tell() / size) if size else 0.0)
+
+    for address in (folder + target.name for folder in addresses):
         with os_errors_are_user_errors(target):
             try:
-                pooch.retrieve(address, f"sha256:{sha256}", target.name, target.parent, downloader=downloader)
+                pooch.retrieve(address, f"sha256:{sha256}", target.name, target.parent, downloader=fetch)
                 return
             except requests.HTTPError as error:
                 reasons.append(f"{address} (HTTP {getattr(error.response, 'status_code', 'error')})")
@@ -64,6 +54,8 @@ def download(name: str, addresses: Sequence[str], sha256: str, target: Path, tel
 
 def check_sum(name: str, published: Mapping[str, str], path: Path) -> None:
     """Compare a prepared file with the SHA-256 beside it, a published one with its published SHA-256."""
+    import pooch
+
     beside = _sum_path(path)
     if path.suffix == ".npz" and beside.exists():
         wanted, origin = beside.read_text(encoding="utf-8", errors="replace")[:64], f"in {beside.name}"
@@ -71,18 +63,11 @@ def check_sum(name: str, published: Mapping[str, str], path: Path) -> None:
         wanted, origin = published[path.name], "as published"
     else:
         return
-    digest = _sha256(path)
+    with formats.decoding(path, "a file you may read"):
+        digest = pooch.file_hash(str(path))
     if digest != wanted:
         again = f"delete it and run: onedomain data prepare {name}"
         raise UserError(str(path), f"its SHA-256 is {digest}, not {wanted!r} {origin}; {again}")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with formats.decoding(path, "a file you may read"), path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _sum_path(path: Path) -> Path:

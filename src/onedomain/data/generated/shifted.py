@@ -6,12 +6,12 @@ Each shift is generic, none is the recipe of a benchmark's target. Same images, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
+from onedomain.data.domain import Domain
 
 Array = np.ndarray[Any, np.dtype[np.floating[Any]]]  # images (N, H, W, C) from 0 to 1
 Shift = Callable[[Array, np.random.Generator], Array]
@@ -20,25 +20,21 @@ SEVERITIES = (1, 2, 3, 4, 5)
 
 def shifted(domain: Domain, name: str, seed: int = 0) -> Domain:
     """`domain` under the shift called `name`, one of `SHIFTS`; or under several, as in `noisy+inverted`, in turn."""
-    from onedomain.data.domain import Domain
-
     moved: Array = np.asarray(domain.images[np.arange(len(domain))], np.float32) / 255
     for part in name.split("+"):
         rng = np.random.default_rng([seed, list(SHIFTS).index(part)])
         moved = np.clip(SHIFTS[part](moved, rng), 0, 1)
     pixels = (255 * moved).round().astype(np.uint8)
-    return Domain(name, domain.split, pixels, domain.labels, domain.classes, domain.void, note="generated")
+    return replace(domain, name=name, images=pixels, note="generated")
 
 
 def graded(domain: Domain, name: str, severity: int) -> Domain:
     """Every fifth image of `domain`, carried a part of the way to the shift called `name`: 1 (a little) to 5 (all)."""
-    from onedomain.data.domain import Domain
-
     some = domain.subset(np.arange(0, len(domain), 5))
     start = np.asarray(some.images[np.arange(len(some))], np.float32)
     end = np.asarray(shifted(some, name).images[np.arange(len(some))], np.float32)
     pixels = (start + severity / SEVERITIES[-1] * (end - start)).round().astype(np.uint8)
-    return Domain(f"{name}-{severity}", some.split, pixels, some.labels, some.classes, some.void, note="generated")
+    return replace(some, name=f"{name}-{severity}", images=pixels, note="generated")
 
 
 def inverted(images: Array, rng: np.random.Generator) -> Array:
