@@ -14,6 +14,7 @@ from onedomain.evaluation.outcome import Outcome
 
 STRIPE = 3  # pixels: width of the stripes that mark void
 STRIPES = (255, 205)  # their greys
+VOID = "void, not counted"
 FADED = 0.7  # how far the colours of void pixels go to white in a prediction
 
 
@@ -32,11 +33,19 @@ class Segmented:
     void: bool  # whether there are void pixels
 
 
-def segmented(outcomes: Sequence[Outcome], place: int) -> Segmented | None:
-    """The n-th of the images of which every pixel was kept; None if there are not so many.
+def segmented(outcomes: Sequence[Outcome], most: int) -> list[Segmented]:
+    """The first of the images of which every pixel was kept; all outcomes must be of the same images."""
+    return [picture for place in range(most) if (picture := _picture(outcomes, place)) is not None]
 
-    All outcomes must be of the same images.
-    """
+
+def seen_in(pictures: Sequence[Segmented], classes: Sequence[str]) -> dict[str, str]:
+    """For a legend: the classes to be seen, each with its colour, and void without one if it is there."""
+    numbers = sorted({number for picture in pictures for number in picture.classes})
+    colours = {classes[number]: "#{:02x}{:02x}{:02x}".format(*palette(classes)[number]) for number in numbers}
+    return colours | ({VOID: ""} if any(picture.void for picture in pictures) else {})
+
+
+def _picture(outcomes: Sequence[Outcome], place: int) -> Segmented | None:
     first = outcomes[0]
     images, truths = first.mask_images, first.mask_truth
     if images is None or truths is None or place >= len(images):

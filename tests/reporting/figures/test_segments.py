@@ -54,7 +54,7 @@ def runs(tmp_path):
 def test_masks_are_in_the_colours_of_their_classes_and_void_is_marked(tmp_path):
     folder = dense_run(tmp_path / "a")
     outcome = load_outcome(folder / "outcomes" / "bench" / "dusk.safetensors")
-    picture = segmented([outcome], 0)
+    picture, *_ = segmented([outcome], 2)
     red, green = palette(CLASSES)[0], palette(CLASSES)[1]
     assert picture.truth[0, 0].tolist() == red.tolist()
     assert picture.truth[0, 2].tolist() == green.tolist()

@@ -177,5 +177,5 @@ def test_images_of_one_corruption_a_category_are_shown(tmp_path):
     names = ["cifar10", "fog-5", "fog-4", "snow-5", "zoom-blur-5", "pixelate-5"]
     answers = [made_outcome(name, [0, 1, 2], [0, 1, 1], [0.1, 0.2, 0.9], unseen=name != "cifar10") for name in names]
     write_run(tmp_path / "erm", made, answers, benchmark=LITE)
-    shown = [gallery.domain for gallery in galleries(compare([made], LITE))]
+    shown = [gallery["domain"] for gallery in galleries(compare([made], LITE))]
     assert shown == ["cifar10", "fog-5", "zoom-blur-5"]

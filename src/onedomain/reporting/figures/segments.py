@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from onedomain.evaluation.masks import palette
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.comparison import compare
-from onedomain.reporting.contenders import Contender, contenders_of
+from onedomain.reporting.contenders import Contender, contenders_of, first_answers
 from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
@@ -27,7 +27,7 @@ from onedomain.reporting.figures.style import (
     without_axes,
     wrapped,
 )
-from onedomain.reporting.segmented import Segmented, segmented
+from onedomain.reporting.segmented import Segmented, seen_in, segmented
 from onedomain.runs.records import RunRecords
 
 MOST_ROWS = 10  # images in all
@@ -52,10 +52,9 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     rows: list[tuple[str, Segmented]] = []
     domains = _unseen(groups, benchmark)
     for domain, outcomes in domains.items():
-        for place in range(OF_A_DOMAIN if OF_A_DOMAIN * len(domains) <= MOST_ROWS else 1):
-            picture = segmented(outcomes, place)
-            if picture is not None and len(rows) < MOST_ROWS:
-                rows.append((domain, picture))
+        of_a_domain = OF_A_DOMAIN if OF_A_DOMAIN * len(domains) <= MOST_ROWS else 1
+        rows += [(domain, picture) for picture in segmented(outcomes, of_a_domain)]
+    rows = rows[:MOST_ROWS]
     if not rows:
         raise Missing(NO_PIXELS)
     unsure = next((place for place, group in enumerate(groups) if group.method == UNSURE), len(groups) - 1)
@@ -101,23 +100,20 @@ def _grid(
 
 def _handles(classes: Sequence[str], pictures: Sequence[Segmented]) -> list[Patch]:
     """A legend of the classes to be seen, and of void."""
-    colours = palette(classes) / 255
-    seen = sorted({number for picture in pictures for number in picture.classes})
-    found = [Patch(facecolor=tuple(colours[number]), edgecolor="black", label=classes[number]) for number in seen]
-    if any(picture.void for picture in pictures):
-        found.append(Patch(facecolor="white", edgecolor="#999999", hatch="////", label="void, not counted"))
-    return found
+    void: dict[str, Any] = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
+    return [
+        Patch(label=name, **(void if not colour else {"facecolor": colour, "edgecolor": "black"}))
+        for name, colour in seen_in(pictures, classes).items()
+    ]
 
 
 def _unseen(groups: Sequence[Contender], benchmark: str) -> dict[str, list[Outcome]]:
     """The answers of each group's first run on the unseen domains that all of them have, on the same images."""
-    answered = [group.runs[0].outcomes(benchmark) for group in groups]
     found = {}
-    for domain in answered[0]:
-        outcomes = [of_run[domain] for of_run in answered if domain in of_run]
-        same = len({outcome.fingerprint for outcome in outcomes}) == 1 and len(outcomes) == len(groups)
-        if same and outcomes[0].unseen and outcomes[0].dense:
-            found[domain] = outcomes
+    for domain, first in groups[0].runs[0].outcomes(benchmark).items():
+        answered = first_answers(groups, benchmark, domain)
+        if len(answered) == len(groups) and first.unseen and first.dense:
+            found[domain] = [outcome for _, outcome in answered]
     return found
 
 

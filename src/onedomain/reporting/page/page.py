@@ -62,7 +62,7 @@ def render(runs: Sequence[RunRecords]) -> str:
     now = datetime.datetime.now(datetime.timezone.utc)
     return environment.get_template("page.html").render(
         version=__version__,
-        title=f"{', '.join(each.name for each in sections)}: which method holds up where",
+        title=f"{', '.join(each['name'] for each in sections)}: which method holds up where",
         made=now.isoformat(timespec="seconds"),
         made_text=f"{now.day} {now:%B %Y, %H:%M} UTC",
         style=_package_file("page.css"),
