@@ -111,15 +111,11 @@ def _draw_all(runs: Sequence[RunRecords], benchmark: str, of: Of, draw: Draw) ->
     titles, names = (list(dict.fromkeys(key[side] for key in lines)) for side in (0, 1))
     figure, shown = panels(len(titles), height=1.75, extra=0.3 + legend_height(names))
     for (title, name), (panel, group) in lines.items():
-        values, right = (
-            panel.values(group, benchmark, of),
-            panel.values(group, benchmark, lambda outcome: outcome.right),
-        )
+        values, right = (panel.values(group, benchmark, each) for each in (of, lambda outcome: outcome.right))
         known = np.isfinite(values) & np.isfinite(right)  # images of void pixels alone have neither
         axes = shown[titles.index(title)]
         axes.set_title(wrapped(title))
         if known.any():
             draw(axes, values[known], right[known], label=name, markersize=4, **look(names.index(name)))
-    found = {name: handle for axes in shown for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    legend_above(figure, [found[name] for name in names if name in found], [name for name in names if name in found])
+    legend_above(figure, names)
     return figure, shown

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import fmean, stdev
 
 from matplotlib.figure import Figure
 
@@ -12,7 +10,7 @@ from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import Contender
 from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import look, panels, percent
+from onedomain.reporting.figures.style import mean_line, panels, percent
 from onedomain.runs.records import RunRecords
 
 VARIED = {"domains": "K, domains made", "alpha": "α, weight of L_const", "beta": "β, weight of L_relax"}
@@ -37,10 +35,8 @@ def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     figure, shown = panels(len(families), height=2.1, columns=2 if len(families) > 1 else 1, sharey=True)
     for place, (name, family) in enumerate(families.items()):
         axes = shown[place]
-        values = [comparison.averages(group) for group in family]
-        deviations = [stdev(each) if len(each) > 1 else math.nan for each in values]
         settings = [group.settings[name] for group in family]
-        axes.errorbar(range(len(family)), [fmean(each) for each in values], yerr=deviations, capsize=3, **look(place))
+        mean_line(axes, range(len(family)), [comparison.averages(group) for group in family], place)
         axes.set_xticks(range(len(family)), [f"{setting:g}" for setting in settings])
         if USUAL[name] in settings:
             axes.axvline(settings.index(USUAL[name]), color="#999999", linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)

@@ -7,7 +7,6 @@ from statistics import fmean, stdev
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.transforms import Affine2D, Bbox
 from scipy.stats import spearmanr
 
 from onedomain.data.corruptions import CATEGORIES
@@ -17,7 +16,6 @@ from onedomain.reporting.contenders import Contender, contenders_of
 from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import (
-    LONGEST_NAME,
     SOURCE,
     UNSEEN,
     legend_above,
@@ -25,14 +23,15 @@ from onedomain.reporting.figures.style import (
     look,
     panels,
     percent,
-    shortened,
     wrapped,
 )
+from onedomain.reporting.labels import place_labels
+from onedomain.reporting.table import LONGEST_NAME, shortened
 from onedomain.runs.records import RunRecords
 
 AVERAGE = "average unseen"
 MOST_NAMED = 10  # domains of a panel; of more of them, the outermost are named
-NAME_SIZE = 8.0  # points
+NAME_HEIGHT = 9.6  # points, of a line with letters of 8
 
 Points = dict[str, tuple[float, float]]  # domain score and accuracy or mIoU, by domain
 
@@ -87,7 +86,7 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     axes.axhline(len(rows) - 1.5, color="#555555", linewidth=0.8)
     axes.grid(False, axis="y")
     axes.set_xlabel(metric.title)
-    legend_above(figure, *axes.get_legend_handles_labels())
+    legend_above(figure)
     return figure
 
 
@@ -144,43 +143,23 @@ def _worth_a_name(points: Points) -> Points:
 
 
 def _name_points(axes: Axes, points: Points, to_points: float) -> None:
-    """Write each name beside its point, on the side where it covers least."""
-    places = {domain: axes.transData.transform(point) * to_points for domain, point in points.items()}
-    frame = axes.get_window_extent().transformed(Affine2D().scale(to_points))
-    taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in places.values()]
-    for domain, (x, y) in places.items():
-        name = shortened(domain)
-        width, height = 0.62 * NAME_SIZE * len(name), 1.2 * NAME_SIZE
-        moves = {
-            (6.0, -height / 2): "left",
-            (-6.0 - width, -height / 2): "right",
-            (-width / 2, 5.0): "center",
-            (-width / 2, -5.0 - height): "center",
-            (4.0, 4.0): "left",
-            (-4.0 - width, 4.0): "right",
-            (4.0, -4.0 - height): "left",
-            (-4.0 - width, -4.0 - height): "right",
-        }
-
-        def covered(
-            move: tuple[float, float], x: float = x, y: float = y, w: float = width, h: float = height
-        ) -> float:
-            box = Bbox.from_bounds(x + move[0], y + move[1], w, h)
-            inside = Bbox.intersection(box, frame)
-            out = w * h - (inside.width * inside.height if inside else 0.0)
-            met = [Bbox.intersection(box, other) for other in taken]
-            return out + sum(each.width * each.height for each in met if each)
-
-        best = min(moves, key=covered)
-        taken.append(Bbox.from_bounds(x + best[0], y + best[1], width, height))
+    """Write each name beside its point."""
+    frame = axes.get_window_extent()
+    places = [axes.transData.transform(point) - (frame.x0, frame.y0) for point in points.values()]
+    downwards = [(x * to_points, (frame.height - y) * to_points) for x, y in places]
+    names = [shortened(domain) for domain in points]
+    labels = place_labels(downwards, names, frame.width * to_points, frame.height * to_points, NAME_HEIGHT)
+    for name, point, (x, y), label in zip(names, points.values(), downwards, labels, strict=True):
+        moved = abs(label.y - y) > NAME_HEIGHT / 2
         axes.annotate(
             name,
-            points[domain],
-            xytext=(best[0] + {"left": 0.0, "center": width / 2, "right": width}[moves[best]], best[1] + height / 2),
+            point,
+            xytext=(label.x - x, y - label.y),
             textcoords="offset points",
-            ha=moves[best],
+            ha="right" if label.to_the_left else "left",
             va="center",
-            fontsize=NAME_SIZE,
+            fontsize=NAME_HEIGHT / 1.2,
+            arrowprops={"arrowstyle": "-", "linewidth": 0.5} if moved else None,
         )
 
 

@@ -38,6 +38,7 @@ Array = TypeVar("Array", bound=np.ndarray)
 
 HULLS = {"hulls of S": (SOURCE, "-"), "hulls of S ∪ S⁺": (AUGMENTED, (0, (4, 1.5)))}
 NAMES = {"unseen": "unseen", "augmented": "augmented S⁺", "source": "source S"}
+IN_LEGEND = (*reversed(NAMES.values()), *HULLS)  # what is drawn first is not what is named first
 LOOKS: dict[str, dict[str, Any]] = {  # the last is drawn on top
     "unseen": {"marker": "x", "color": UNSEEN, "markersize": 2.6, "markeredgewidth": 0.6},
     "augmented": {"marker": "^", "color": AUGMENTED, "markersize": 2.8, "mfc": "none", "markeredgewidth": 0.5},
@@ -79,16 +80,8 @@ def domains(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             title += "\nunseen in hulls: " + ", with S⁺ ".join(f"{share:.0%}" for share in covered.values())
         panel.set_title(title)
         draw_points(panel, points, found.labels)
-    fullest = max(axes, key=lambda panel: len(panel.get_legend_handles_labels()[1]))
-    legend_above(figure, *order_of(fullest))
+    legend_above(figure, IN_LEGEND)
     return figure
-
-
-def order_of(axes: Axes) -> tuple[list[Any], list[str]]:
-    """Handles and names for a legend: what is drawn first is not what is named first."""
-    found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    names = [name for name in (*reversed(NAMES.values()), *HULLS) if name in found]
-    return [found[name] for name in names], names
 
 
 def draw_points(axes: Axes, points: Mapping[str, FloatArray], labels: Mapping[str, IntArray]) -> None:

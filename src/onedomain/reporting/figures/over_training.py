@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from onedomain.data.arrays import FloatArray
 from onedomain.reporting.contenders import Contender, contenders_of
 from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.embedding import draw_points, order_of, project
+from onedomain.reporting.figures.embedding import IN_LEGEND, draw_points, project
 from onedomain.reporting.figures.ingredients import Missing
 from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, without_axes
 from onedomain.runs.records import RunRecords
@@ -49,7 +49,7 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         axes.set_ylim(bottom=0)
         axes.set_xlabel("training step")
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-    legend_above(figure, *strength.get_legend_handles_labels())
+    legend_above(figure)
     return figure
 
 
@@ -107,7 +107,7 @@ def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figur
         draw_points(axes, project(kinds), labels={})
         title = f"step {moment.step}"
         axes.set_title(f"{_title(group, groups)}\n{title}" if len(groups) > 1 else title)
-    legend_above(figure, *order_of(shown[0]))
+    legend_above(figure, IN_LEGEND)
     return figure
 
 
@@ -148,7 +148,7 @@ def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     axes.set_xlim(low, 1)
     axes.set_xlabel("what y⁺ leaves to the true class: 1 is a hard label")
     axes.set_ylabel("density")
-    legend_above(figure, *axes.get_legend_handles_labels())
+    legend_above(figure)
     return figure
 
 

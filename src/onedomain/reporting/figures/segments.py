@@ -149,7 +149,7 @@ def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         axes.grid(False, axis="y")
         axes.xaxis.set_major_formatter(percent)
     shown[-1].set_xlabel("intersection over union")
-    legend_above(figure, *shown[0].get_legend_handles_labels())
+    legend_above(figure, labels)
     return figure
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, stdev
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import KINDS, SEVERITIES
-from onedomain.evaluation.corruption_error import Robustness, from_records
+from onedomain.evaluation.corruption_error import from_records
 from onedomain.reporting.contenders import Contender, contenders_of
 from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
@@ -18,7 +16,7 @@ from onedomain.reporting.figures.style import (
     MARKERS,
     legend_above,
     legend_height,
-    look,
+    mean_line,
     panels,
     percent,
     wrapped,
@@ -60,7 +58,11 @@ def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     figure, axes = panels(len(shown), height=1.9, extra=0.4 + legend_height(list(found)), sharex=True, sharey=True)
     for each, (title, kinds) in zip(axes, shown.items(), strict=True):
         for place, of_group in enumerate(found.values()):
-            _line(each, of_group, kinds, place, list(found)[place])
+            values = [
+                [value for run in of_group if (value := run.of_kinds(kinds, severity)) is not None]
+                for severity in SEVERITIES
+            ]
+            mean_line(each, SEVERITIES, values, place, list(found)[place])
         each.set_title(title)
         each.set_xticks(SEVERITIES)
         each.tick_params(labelbottom=True)  # the panel below may be an empty place
@@ -69,7 +71,7 @@ def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     remark = wrapped(f"not drawn, for {MOST_LINES} lines are the most: {', '.join(left_out)}", 70)
     figure.supxlabel(f"severity\n{remark}" if left_out else "severity", fontsize=9)
     figure.supylabel("accuracy", fontsize=9)
-    legend_above(figure, *axes[0].get_legend_handles_labels())
+    legend_above(figure)
     return figure
 
 
@@ -77,13 +79,3 @@ def chosen(groups: Sequence[Contender]) -> list[Contender]:
     """As many as can be told apart, in the order given."""
     by_need = sorted(groups, key=lambda group: FIRST.index(group.method) if group.method in FIRST else len(FIRST))
     return [group for group in groups if group in by_need[:MOST_LINES]]
-
-
-def _line(axes: Axes, runs: Sequence[Robustness], kinds: Sequence[str], place: int, label: str) -> None:
-    y, spread = [], []
-    for severity in SEVERITIES:
-        values = [value for run in runs if (value := run.of_kinds(kinds, severity)) is not None]
-        y.append(fmean(values))
-        spread.append(stdev(values) if len(values) > 1 else 0.0)
-    whiskers = spread if len(runs) > 1 else None
-    axes.errorbar(SEVERITIES, y, yerr=whiskers, label=label, elinewidth=1.0, capsize=2, **look(place))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, stdev
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, wrapped
+from onedomain.reporting.figures.style import legend_above, legend_height, mean_line, panels, percent, wrapped
 from onedomain.reporting.names import adapting_title, telling
 from onedomain.reporting.shown_metric import shown_metric
 from onedomain.runs.records import RunRecords
@@ -78,8 +76,7 @@ def accuracy_over_shots(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     each_class = "" if any(run.manifest.source.dense for run in runs) else " a class"
     figure.supxlabel(f"labelled images{each_class} that were learned", fontsize=9)
     figure.supylabel(f"{metric.title} (scales differ)", fontsize=9)
-    found = {name: handle for each in axes for handle, name in zip(*each.get_legend_handles_labels(), strict=True)}
-    legend_above(figure, list(found.values()), list(found))
+    legend_above(figure)
     return figure
 
 
@@ -91,16 +88,8 @@ def _draw(axes: Axes, lines: Sequence[Line], domain: str, names: Sequence[str]) 
         if not points:
             continue
         place = names.index(line.title)
-        values = [list(of.values()) for _, of in points]
-        axes.errorbar(
-            [shots + (place - (len(names) - 1) / 2) * APART * width for shots, _ in points],
-            [fmean(each) for each in values],
-            yerr=[stdev(each) if len(each) > 1 else math.nan for each in values],
-            capsize=3,
-            elinewidth=1.0,
-            label=line.title,
-            **look(place),
-        )
+        x = [shots + (place - (len(names) - 1) / 2) * APART * width for shots, _ in points]
+        mean_line(axes, x, [list(of.values()) for _, of in points], place, line.title)
     axes.set_xticks(ticks)
     axes.margins(0.1, 0.15)
     axes.yaxis.set_major_formatter(percent)

@@ -3,50 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
+from onedomain.reporting.average import mean
 from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender
-from onedomain.reporting.page.answers import Warnings, mean_warnings, warnings
+from onedomain.reporting.page.answers import Warnings, mean_warnings
 from onedomain.reporting.table import BEST, Cell, Row, Table, number, numbers, percent, text, words
 
 
-@dataclass(frozen=True)
-class Doubt:
+class Doubt(NamedTuple):
     """A column of the tables of uncertainty."""
 
     name: str
     what: str
-    digits: int
-    percent: bool
+    metric: str  # of the records, or of `Warnings`
     better: Callable[[Sequence[float]], float] | None  # max, min, or None where neither is better
-    metric: str | None = None  # of the records; else of the answers
-    of_answers: Callable[[Warnings], float | None] | None = None
+    percent: bool = False
 
 
 DOUBTS = (
-    Doubt("flagged", "images called out of domain, %; 5 on new images of the source", 1, True, None, "flagged"),
-    Doubt("wrong flagged", "of the wrong answers, %", 1, True, max, of_answers=lambda warned: warned.of_wrong),
-    Doubt("right flagged", "of the right answers, %: needless alarms", 1, True, min, of_answers=lambda w: w.of_right),
+    Doubt("flagged", "images called out of domain, %; 5 on new images of the source", "flagged", None, percent=True),
+    Doubt("wrong flagged", "of the wrong answers, %", "of_wrong", max, percent=True),
+    Doubt("right flagged", "of the right answers, %: needless alarms", "of_right", min, percent=True),
     Doubt(
         "error AUROC",
         "chance that a wrong answer is more uncertain than a right one; 0.5 is blind",
-        3,
-        False,
-        max,
         "error_auroc",
+        max,
     ),
-    Doubt("entropy", "mean of the predictions' entropy, nats: how uncertain the model is", 3, False, None, "entropy"),
-    Doubt("AURC", "mean error when the most uncertain answers are dropped first", 3, False, min, "aurc"),
-    Doubt("ECE", "expected calibration error: how far confidence is from accuracy, %", 1, True, min, "ece"),
-    Doubt("NLL", "negative log-likelihood of the truth, nats", 3, False, min, "nll"),
-    Doubt("Brier", "squared distance of the probabilities from the truth", 3, False, min, "brier"),
+    Doubt("entropy", "mean of the predictions' entropy, nats: how uncertain the model is", "entropy", None),
+    Doubt("AURC", "mean error when the most uncertain answers are dropped first", "aurc", min),
+    Doubt("ECE", "expected calibration error: how far confidence is from accuracy, %", "ece", min, percent=True),
+    Doubt("NLL", "negative log-likelihood of the truth, nats", "nll", min),
+    Doubt("Brier", "squared distance of the probabilities from the truth", "brier", min),
 )
 
 
 def uncertainty_table(comparison: Comparison, identity: str) -> Table:
     """One row per method; each value is the mean over the unseen domains that all have."""
-    values = [[_over_domains(comparison, contender, doubt) for doubt in DOUBTS] for contender in comparison.contenders]
+    values = [
+        [_value(each, comparison.benchmark, comparison.compared, doubt) for doubt in DOUBTS]
+        for each in comparison.contenders
+    ]
     alike = [row for each, row in zip(comparison.contenders, values, strict=True) if each in comparison.rivals]
     several = len(alike) > 1
     best = [_best(doubt, [row[place] for row in alike]) if several else None for place, doubt in enumerate(DOUBTS)]
@@ -54,7 +54,8 @@ def uncertainty_table(comparison: Comparison, identity: str) -> Table:
         Row(contender.title, list(map(_cell, DOUBTS, row, best)))
         for contender, row in zip(comparison.contenders, values, strict=True)
     ]
-    caption = f"Mean over {_domains(len(comparison.compared))}"
+    count = len(comparison.compared)
+    caption = f"Mean over {'the unseen domain' if count == 1 else f'{count} unseen domains'}"
     return Table(caption, "method", numbers(*(doubt.name for doubt in DOUBTS)), rows, id=f"{identity}-doubts")
 
 
@@ -65,31 +66,19 @@ def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
             estimate = comparison.estimate(contender, column.name)
             if estimate is None:
                 continue
-            doubts = [_cell(doubt, _on_domain(comparison, contender, column.name, doubt)) for doubt in DOUBTS]
+            values = [_value(contender, comparison.benchmark, [column.name], doubt) for doubt in DOUBTS]
             name = f"{column.name} (source)" if column in comparison.sources else column.name
-            rows.append(Row(contender.title, [text(name), percent(estimate.mean, 1), *doubts]))
+            rows.append(Row(contender.title, [text(name), percent(estimate.mean, 1), *map(_cell, DOUBTS, values)]))
     columns = [*words("domain"), *numbers(comparison.metric.title, *(doubt.name for doubt in DOUBTS))]
     return Table("Every method on every domain", "method", columns, rows, id=f"{identity}-doubts-by-domain")
 
 
-def _domains(count: int) -> str:
-    return "the unseen domain" if count == 1 else f"{count} unseen domains"
-
-
-def _over_domains(comparison: Comparison, contender: Contender, doubt: Doubt) -> float | None:
-    if doubt.metric is not None:
-        return comparison.mean(contender, doubt.metric)
-    return _of_answers(doubt, mean_warnings(contender, comparison.benchmark, comparison.compared))
-
-
-def _on_domain(comparison: Comparison, contender: Contender, domain: str, doubt: Doubt) -> float | None:
-    if doubt.metric is not None:
-        return contender.mean(domain, doubt.metric)
-    return _of_answers(doubt, warnings(contender, comparison.benchmark, domain))
-
-
-def _of_answers(doubt: Doubt, warned: Warnings | None) -> float | None:
-    return None if warned is None or doubt.of_answers is None else doubt.of_answers(warned)
+def _value(contender: Contender, benchmark: str, domains: Sequence[str], doubt: Doubt) -> float | None:
+    """The plain mean over domains; None if one of them lacks it."""
+    if doubt.metric not in Warnings._fields:
+        return mean(contender.mean(domain, doubt.metric) for domain in domains)
+    warned = mean_warnings(contender, benchmark, domains)
+    return None if warned is None else getattr(warned, doubt.metric)
 
 
 def _best(doubt: Doubt, values: Sequence[float | None]) -> float | None:
@@ -98,5 +87,5 @@ def _best(doubt: Doubt, values: Sequence[float | None]) -> float | None:
 
 
 def _cell(doubt: Doubt, value: float | None, best: float | None = None) -> Cell:
-    shown = percent(value, doubt.digits) if doubt.percent else number(value, doubt.digits)
+    shown = percent(value, 1) if doubt.percent else number(value)
     return replace(shown, mark=BEST) if best is not None and value == best else shown
