@@ -9,7 +9,7 @@ import pytest
 from onedomain.reporting.average import average, averages_unseen, mean, shared_domains
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.figures.domains import accuracy
-from onedomain.reporting.page.accuracy import accuracy_table
+from onedomain.reporting.page.tables import accuracy_table
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
 from tests.reporting.page.made import made_rows, made_run

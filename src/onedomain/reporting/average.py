@@ -30,6 +30,12 @@ def mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(each) else None
 
 
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """The plain mean of those that are there; None if none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
 def average(scores: Scores, domains: Iterable[str], metric: str) -> float | None:
     """The plain mean of one run's metric over domains; None if one of them lacks it."""
     return mean(scores.get(domain, {}).get(metric, {}).get("value") for domain in domains)

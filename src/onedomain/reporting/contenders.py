@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
+from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.names import run_title, titles
 from onedomain.reporting.reproduce.tables import SCALES
 from onedomain.runs.baseline import BASELINE
@@ -103,8 +103,7 @@ class Contender:
 
     def mean(self, domain: str, metric: str) -> float | None:
         """Over the runs that have it."""
-        values = self.values(domain, metric)
-        return fmean(values) if values else None
+        return mean_of_known(self.values(domain, metric))
 
 
 def adapted_to(run: RunRecords) -> set[str]:

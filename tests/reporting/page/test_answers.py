@@ -11,7 +11,7 @@ from PIL import Image
 from onedomain.errors import UserError
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.page.answers import as_data_address, choose, galleries, mean_warnings, warnings
-from onedomain.reporting.page.doubts import DOUBTS, uncertainty_by_domain, uncertainty_table
+from onedomain.reporting.page.tables import DOUBTS, uncertainty_by_domain, uncertainty_table
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import read_runs
 from tests.reporting.page.made import made_outcome, made_rows, made_run, write_run

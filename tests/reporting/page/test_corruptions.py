@@ -10,10 +10,10 @@ import pytest
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.estimates import Estimate, over_domains
-from onedomain.reporting.page.accuracy import accuracy_table
 from onedomain.reporting.page.answers import galleries
 from onedomain.reporting.page.corruptions import corruptions
 from onedomain.reporting.page.page import render
+from onedomain.reporting.page.tables import accuracy_table
 from onedomain.reporting.table import PLAIN, SECTION
 from tests.reporting.page.made import adapted, made_outcome, made_rows, made_run, write_run
 

@@ -15,11 +15,11 @@ from onedomain.errors import UserError
 from onedomain.evaluation.masks import palette
 from onedomain.reporting.comparison import compare, refuse_old_records
 from onedomain.reporting.figures.style import COLOURS
-from onedomain.reporting.page.accuracy import accuracy_table
+from onedomain.reporting.page.answers import segments
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.page import render
 from onedomain.reporting.page.picture import panels
-from onedomain.reporting.page.segments import segments
+from onedomain.reporting.page.tables import accuracy_table
 from onedomain.reporting.shown_metric import ACCURACY, MIOU
 from onedomain.runs.records import read_runs
 from tests.reporting.page.made import CLASSES, made_outcome, made_rows, made_run, write_run

@@ -14,7 +14,7 @@ from onedomain.reporting.contenders import Contender, contenders_of
 from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.embedding import IN_LEGEND, draw_points, project
 from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, without_axes
+from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, show_image, without_axes
 from onedomain.runs.records import RunRecords
 from onedomain.runs.snapshots import Snapshot
 
@@ -77,7 +77,7 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             row = [next(cells) for _ in range(columns)]
             for axes in row:
                 without_axes(axes)
-            row[0].imshow(image.squeeze(), cmap="gray", vmin=0, vmax=255, interpolation="none")
+            show_image(row[0], image)
             for axes, maps in zip(row[1:], values, strict=False):
                 axes.imshow(maps[number], cmap="gray_r", vmin=low, vmax=high, interpolation="none")
             if number == 0:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from onedomain.reporting.figures.declare import figure
 from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import WIDTH, panels, without_axes
+from onedomain.reporting.figures.style import WIDTH, panels, show_image
 from onedomain.runs.records import RunRecords
 from onedomain.runs.samples import mosaic
 
@@ -30,7 +30,6 @@ def augmented_images(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     height = WIDTH * mosaics[0].shape[0] / mosaics[0].shape[1] + 0.3
     figure, shown = panels(len(mosaics), height=height, columns=1)
     for axes, sample, pixels in zip(shown, samples, mosaics, strict=True):
-        axes.imshow(pixels.squeeze(), cmap="gray", vmin=0, vmax=255, interpolation="none")
+        show_image(axes, pixels)
         axes.set_title(f"{sample.domain}: originals above, augmented below", loc="left")
-        without_axes(axes)
     return figure

@@ -7,7 +7,6 @@ from statistics import fmean
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -24,7 +23,7 @@ from onedomain.reporting.figures.style import (
     legend_height,
     panels,
     percent,
-    without_axes,
+    show_image,
     wrapped,
 )
 from onedomain.reporting.segmented import Segmented, seen_in, segmented
@@ -64,8 +63,7 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     for (domain, picture), axes in zip(rows, shown, strict=True):
         pictures = (picture.image, picture.truth, *picture.said, picture.unsure[unsure])
         for each, pixels in zip(axes, pictures, strict=True):
-            each.imshow(pixels, cmap="gray", vmin=0, vmax=255, interpolation="none")
-            without_axes(each)
+            show_image(each, pixels)
         axes[0].set_ylabel(_beside(domain, picture), fontsize=NAME_SIZE)
     return figure
 
@@ -89,13 +87,11 @@ def _grid(
     height = _row_height(rows[0][1])
     columns = max(1, int(width // 1.15))
     legend = 0.1 + 0.18 * -(-len(handles) // columns)
-    figure = Figure(figsize=(width, height * len(rows) + legend + 0.45), layout="constrained")
-    FigureCanvasAgg(figure)
-    shown = [list(row) for row in figure.subplots(len(rows), len(names), squeeze=False)]
-    for axes, name in zip(shown[0], names, strict=True):
+    figure, cells = panels(len(rows) * len(names), height, len(names), extra=legend + 0.45, width=width)
+    for axes, name in zip(cells, names, strict=False):
         axes.set_title(wrapped(name, 20))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=1.2, columnspacing=1.0)
-    return figure, shown
+    return figure, [cells[first : first + len(names)] for first in range(0, len(cells), len(names))]
 
 
 def _handles(classes: Sequence[str], pictures: Sequence[Segmented]) -> list[Patch]:

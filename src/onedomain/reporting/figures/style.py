@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -86,17 +87,23 @@ def look(place: int) -> dict[str, Any]:
 
 
 def panels(
-    count: int, height: float, columns: int = 2, extra: float = 0.0, **options: Any
+    count: int, height: float, columns: int = 2, extra: float = 0.0, width: float = WIDTH, **options: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure of `count` panels, each `height` inches high, in rows of `columns`; `extra` inches beside them."""
     columns = min(columns, count)
     rows = math.ceil(count / columns)
-    figure = Figure(figsize=(WIDTH, rows * height + extra), layout="constrained")
+    figure = Figure(figsize=(width, rows * height + extra), layout="constrained")
     FigureCanvasAgg(figure)
     axes = [axes for row in figure.subplots(rows, columns, squeeze=False, **options) for axes in row]
     for spare in axes[count:]:
         spare.remove()
     return figure, axes[:count]
+
+
+def show_image(axes: Axes, pixels: np.ndarray) -> None:
+    """Bytes as colours or greys, each pixel as a square."""
+    axes.imshow(pixels.squeeze(), cmap="gray", vmin=0, vmax=255, interpolation="none")
+    without_axes(axes)
 
 
 def without_axes(axes: Axes) -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.reporting.comparison import Comparison, compare, refuse_old_records
 from onedomain.reporting.contenders import trained_for
-from onedomain.reporting.page.accuracy import accuracy_table
-from onedomain.reporting.page.answers import galleries
+from onedomain.reporting.figures import Drawn, figures_for, svg
+from onedomain.reporting.page.answers import galleries, segments
 from onedomain.reporting.page.corruptions import corruptions
-from onedomain.reporting.page.doubts import DOUBTS, uncertainty_by_domain, uncertainty_table
-from onedomain.reporting.page.figures import figures
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.picture import panels
-from onedomain.reporting.page.segments import segments
-from onedomain.reporting.page.tables import domain_table, training_table
+from onedomain.reporting.page.tables import (
+    DOUBTS,
+    accuracy_table,
+    domain_table,
+    training_table,
+    uncertainty_by_domain,
+    uncertainty_table,
+)
 from onedomain.reporting.shown_metric import ACCURACY
 from onedomain.runs.layout import OWN
 from onedomain.runs.records import RunRecords
@@ -94,3 +100,26 @@ def remarks(comparison: Comparison) -> list[str]:
             elsewhere = contender.runs[0].manifest.benchmark or "your own images"
             found.append(f"{contender.title} was trained on {elsewhere}, not on {comparison.benchmark}.")
     return found
+
+
+PIXELS = 96  # CSS pixels per inch
+ELSEWHERE = ("masks",)  # the page has its own rows of these pictures, which a phone can show
+
+
+def figures(runs: Sequence[RunRecords], benchmark: str) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """All that can be drawn of the runs that were scored on the benchmark, and why the others cannot."""
+    drawn = figures_for([run for run in runs if benchmark in run.benchmarks], benchmark)
+    skipped = [(name, reason) for name, reason in drawn.skipped if name not in ELSEWHERE]
+    return [_shown(each) for each in drawn if each.name not in ELSEWHERE], skipped
+
+
+def _shown(drawn: Drawn) -> dict[str, Any]:
+    """As an image: apart from the page, so that neither its styles nor its names meet those of others."""
+    width, height = (round(PIXELS * side) for side in drawn.figure.get_size_inches())
+    with warnings.catch_warnings():
+        # Of letters that its font lacks, which the browser has, and of room: nothing that the reader can change.
+        warnings.simplefilter("ignore", UserWarning)
+        text = svg(drawn.figure)
+    source = f"data:image/svg+xml;base64,{base64.b64encode(text.encode()).decode()}"
+    shown = {"source": source, "width": width, "height": height}
+    return {"title": drawn.title, "explanation": drawn.explanation, **shown}
