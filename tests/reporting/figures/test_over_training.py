@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.declare import Missing
 from onedomain.reporting.figures.over_training import (
     carried,
     embedding_over_training,

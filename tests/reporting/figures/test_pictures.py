@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.pictures import augmented_images
+from onedomain.reporting.figures.declare import Missing
+from onedomain.reporting.figures.over_training import augmented_images
 from onedomain.runs.records import read_run
 from onedomain.runs.samples import mosaic
 from tests.reporting.figures.made import full_run, make_run

@@ -10,7 +10,7 @@ import pytest
 
 from onedomain.evaluation.masks import palette
 from onedomain.reporting.figures import figures_for, segments
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.declare import Missing
 from onedomain.reporting.segmented import segmented
 from onedomain.runs.outcomes import load_outcome
 from onedomain.runs.records import read_run

@@ -6,7 +6,7 @@ import pytest
 
 from onedomain.data.files import to_json_lines
 from onedomain.reporting.figures.curves import accuracy_over_shots
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.declare import Missing
 from onedomain.runs.records import read_run
 from tests.reporting.page.made import adapted, made_rows, made_run, write_run
 

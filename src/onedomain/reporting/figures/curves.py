@@ -13,8 +13,7 @@ from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.evaluation.corruption_error import from_records
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import Contender, contenders_of
-from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.style import (
     MARKERS,
     legend_above,

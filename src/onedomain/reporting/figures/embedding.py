@@ -14,8 +14,7 @@ from sklearn.manifold import TSNE
 from onedomain.data.arrays import FloatArray
 from onedomain.data.domain import IntArray
 from onedomain.reporting.contenders import Contender, adapted_to, contenders_of
-from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.style import (
     AUGMENTED,
     SOURCE,

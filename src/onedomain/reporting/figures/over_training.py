@@ -1,4 +1,4 @@
-"""Uncertain SDG while it learns: the feature perturbation |e|, where it carries images, and the mixed labels y⁺."""
+"""What training made: augmented images and, of Uncertain SDG, how far it perturbs, where, and the mixed labels y⁺."""
 
 from __future__ import annotations
 
@@ -11,12 +11,35 @@ from matplotlib.ticker import MaxNLocator
 
 from onedomain.data.arrays import FloatArray
 from onedomain.reporting.contenders import Contender, contenders_of
-from onedomain.reporting.figures.declare import figure
+from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.embedding import IN_LEGEND, draw_points, project
-from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, show_image, without_axes
+from onedomain.reporting.figures.style import HATCHES, WIDTH, legend_above, look, panels, show_image, without_axes
 from onedomain.runs.records import RunRecords
+from onedomain.runs.samples import mosaic
 from onedomain.runs.snapshots import Snapshot
+
+
+@figure(
+    "augmented-images",
+    "Augmented images beside their originals",
+    "What the method turned training images into, to train on as if they came from another domain.",
+    place=9,
+    for_each=True,
+    of_targets=False,
+)
+def augmented_images(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """For each domain that a run made, images of the source above what became of them."""
+    samples = runs[0].augmented()
+    if not samples:
+        raise Missing("the method makes no images, or the run was trained without a run folder")
+    mosaics = [mosaic(sample) for sample in samples]
+    height = WIDTH * mosaics[0].shape[0] / mosaics[0].shape[1] + 0.3
+    figure, shown = panels(len(mosaics), height=height, columns=1)
+    for axes, sample, pixels in zip(shown, samples, mosaics, strict=True):
+        show_image(axes, pixels)
+        axes.set_title(f"{sample.domain}: originals above, augmented below", loc="left")
+    return figure
+
 
 LABEL_BINS = 25
 MAPPED = 3  # images whose |e| is shown

@@ -13,8 +13,7 @@ from matplotlib.patches import Patch
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import Contender, contenders_of, first_answers
-from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.style import (
     COLOURS,
     HATCHES,
