@@ -122,7 +122,11 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Images of the source and their perturbed twins, by t-SNE at several moments."""
     groups = _with_snapshots(runs, benchmark)
-    moments = [[(group, moment) for moment in _spread(group.runs[0].snapshots())] for group in groups]
+    moments = []
+    for group in groups:
+        every = group.runs[0].snapshots()  # the first, the last and some between:
+        places = np.unique(np.linspace(0, len(every) - 1, min(MOMENTS, len(every))).round().astype(int))
+        moments.append([(group, every[place]) for place in places])
     chosen = [pair for same_time in zip(*moments, strict=False) for pair in same_time]
     figure, shown = panels(len(chosen), height=2.3, extra=0.4)
     for axes, (group, moment) in zip(shown, chosen, strict=True):
@@ -210,9 +214,3 @@ def _title(group: Contender, groups: Sequence[Contender]) -> str:
 
 def _maps(group: Contender) -> list[Snapshot]:
     return [moment for moment in group.runs[0].snapshots() if "perturbation_maps" in moment.arrays]
-
-
-def _spread(moments: Sequence[Snapshot]) -> list[Snapshot]:
-    """The first, the last and some between."""
-    places = np.unique(np.linspace(0, len(moments) - 1, min(MOMENTS, len(moments))).round().astype(int))
-    return [moments[place] for place in places]

@@ -63,14 +63,10 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         pictures = (picture.image, picture.truth, *picture.said, picture.unsure[unsure])
         for each, pixels in zip(axes, pictures, strict=True):
             show_image(each, pixels)
-        axes[0].set_ylabel(_beside(domain, picture), fontsize=NAME_SIZE)
+        # A domain's name is written along its row, in lines that are not longer than the row is high.
+        letters = max(4, int(72 * _row_height(picture) // (0.62 * NAME_SIZE)))
+        axes[0].set_ylabel(wrapped(domain, letters, hyphens=True), fontsize=NAME_SIZE)
     return figure
-
-
-def _beside(domain: str, picture: Segmented) -> str:
-    """A domain's name in lines not longer than its row is high, which they are written along."""
-    letters = int(72 * _row_height(picture) // (0.62 * NAME_SIZE))
-    return wrapped(domain, max(4, letters), hyphens=True)
 
 
 def _row_height(picture: Segmented) -> float:
@@ -150,13 +146,12 @@ def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 
 def _panels(runs: Sequence[RunRecords], benchmark: str) -> list[tuple[str, tuple[str, ...]]]:
     """Titles and domains: the unseen first; if they are many, all as one."""
-    unseen = {column.name: column.unseen for column in compare(runs, benchmark).columns}
-    ordered = sorted(unseen, key=lambda domain: not unseen[domain])
-    if len(ordered) <= MOST_PANELS:
-        return [(domain if unseen[domain] else f"{domain} (source)", (domain,)) for domain in ordered]
-    others = tuple(domain for domain in ordered if unseen[domain])
-    sources = [(f"{domain} (source)", (domain,)) for domain in ordered if not unseen[domain]]
-    return [(f"mean over {len(others)} unseen domains", others), *sources]
+    columns = compare(runs, benchmark).columns
+    unseen = [column.name for column in columns if column.unseen]
+    sources = [(f"{column.name} (source)", (column.name,)) for column in columns if not column.unseen]
+    if len(columns) <= MOST_PANELS:
+        return [*((domain, (domain,)) for domain in unseen), *sources]
+    return [(f"mean over {len(unseen)} unseen domains", tuple(unseen)), *sources]
 
 
 def _ious(group: Contender, domains: Sequence[str]) -> dict[str, float]:

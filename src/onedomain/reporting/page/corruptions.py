@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
@@ -15,15 +15,14 @@ from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender
 from onedomain.reporting.page.picture import in_sight
-from onedomain.reporting.table import MEAN, PLAIN, SECTION, Cell, Row, Table, number, numbers, percent
+from onedomain.reporting.table import MEAN, PLAIN, SECTION, Row, Table, number, numbers, percent
 from onedomain.runs.baseline import BASELINE, command_for_erm, trained_alike
 from onedomain.runs.records import RunRecords
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
 
 
-@dataclass(frozen=True)
-class Corruptions:
+class Corruptions(NamedTuple):
     maps: Sequence[Table]
     table: Table
     remarks: Sequence[str]
@@ -53,8 +52,11 @@ def _map(identity: str, title: str, runs: Sequence[Robustness]) -> Table:
     """One method: a section of rows for each category, and one of means."""
 
     def row(name: str, of: Callable[[Robustness, int | None], float | None], kind: str = MEAN) -> Row:
-        severities = [*SEVERITIES, None]
-        return Row(name, [_coloured(mean_of_known(of(run, severity) for run in runs)) for severity in severities], kind)
+        values = [mean_of_known(of(run, severity) for run in runs) for severity in (*SEVERITIES, None)]
+        shares = [None if value is None else round(100 * value, 1) for value in values]
+        return Row(
+            name, [replace(percent(value, 0), share=share) for value, share in zip(values, shares, strict=True)], kind
+        )
 
     def of_kinds(kinds: Sequence[str]) -> Callable[[Robustness, int | None], float | None]:
         return lambda run, severity: run.of_kinds(kinds, severity)
@@ -70,10 +72,6 @@ def _map(identity: str, title: str, runs: Sequence[Robustness]) -> Table:
     ]
     columns = numbers(*map(str, SEVERITIES), "mean")
     return Table(title, "severity", columns, rows, id=identity, look="heat", sortable=False)
-
-
-def _coloured(value: float | None) -> Cell:
-    return replace(percent(value, 0), share=None if value is None else round(100 * value, 1))
 
 
 def _robustness_table(

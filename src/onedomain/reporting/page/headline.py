@@ -48,7 +48,8 @@ def _holds_up(comparison: Comparison, best: Contender, average: Estimate) -> str
     near = [each.title for each, estimate in ranked[1:] if each is not reference and too_close(average, estimate)]
     who = f"{best.title}, plain training," if plain_is_best else best.title
     lead = f"{shown(average.mean)}{over}, {100 * (average.mean - beside.mean):.1f} points above {reference.title}"
-    remark = f"; {listed(near)} {'is' if len(near) == 1 else 'are'} too close to tell apart" if near else ""
+    others = " and ".join(filter(None, (", ".join(near[:-1]), *near[-1:])))
+    remark = f"; {others} {'is' if len(near) == 1 else 'are'} too close to tell apart" if near else ""
     return f"{who} holds up best on {where}: {lead}{remark}."
 
 
@@ -142,11 +143,3 @@ def seeds_of(contenders: Sequence[Contender]) -> str:
     if len(counts) == 1:
         return f"{counts[0]} {units}" if len(contenders) == 1 else f"{counts[0]} {units} each"
     return f"{counts[0]} to {counts[-1]} {units}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -26,11 +26,6 @@ FRAME = {
     "bottom": BOTTOM,
     "radius": RADIUS,
     "line": LINE,
-    "ticks": [
-        {"text": "0", "x": LEFT, "y": BOTTOM, "anchor": "start"},
-        {"text": "50", "x": (LEFT + RIGHT) / 2, "y": (TOP + BOTTOM) / 2, "anchor": "middle"},
-        {"text": "100", "x": RIGHT, "y": TOP, "anchor": "end"},
-    ],
 }
 
 

@@ -167,8 +167,11 @@ def uncertainty_table(comparison: Comparison, identity: str) -> Table:
         for each in comparison.contenders
     ]
     alike = [row for each, row in zip(comparison.contenders, values, strict=True) if each in comparison.rivals]
-    several = len(alike) > 1
-    best = [_best(doubt, [row[place] for row in alike]) if several else None for place, doubt in enumerate(DOUBTS)]
+    best: list[float | None] = [None] * len(DOUBTS)
+    for place, doubt in enumerate(DOUBTS):
+        known = [value for row in alike if (value := row[place]) is not None]
+        if doubt.better is not None and known and len(alike) > 1:
+            best[place] = doubt.better(known)
     rows = [
         Row(contender.title, list(map(_doubt, DOUBTS, row, best)))
         for contender, row in zip(comparison.contenders, values, strict=True)
@@ -200,11 +203,6 @@ def _value(contender: Contender, benchmark: str, domains: Sequence[str], doubt: 
     return None if warned is None else getattr(warned, doubt.metric)
 
 
-def _best(doubt: Doubt, values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return doubt.better(known) if doubt.better is not None and known else None
-
-
 def _doubt(doubt: Doubt, value: float | None, best: float | None = None) -> Cell:
     shown = percent(value, 1) if doubt.percent else number(value)
     return replace(shown, mark=BEST) if best is not None and value == best else shown
@@ -229,7 +227,7 @@ def training_table(comparison: Comparison, identity: str) -> Table:
             text(first.network.name or first.network.own or ""),
             Cell(f"{parameters / 1e6:.2f} M", parameters),
             count(contender.steps),
-            Cell(_repeats(contender), len(contender.seeds)),
+            Cell(f"{'draws ' if contender.adapted_to else ''}{', '.join(contender.seeds)}", len(contender.seeds)),
             number(minutes, 1),
             Cell(", ".join(devices), devices[0]),
         ]
@@ -240,10 +238,6 @@ def training_table(comparison: Comparison, identity: str) -> Table:
     columns = [*words("trained on"), *numbers("images", "classes"), *words("network"), *numbers("parameters", "steps")]
     columns += [*words("seeds"), *numbers("minutes per run"), *words("on")]
     return Table(caption, "method", columns, rows, id=f"{identity}-trained")
-
-
-def _repeats(contender: Contender) -> str:
-    return f"{'draws ' if contender.adapted_to else ''}{', '.join(contender.seeds)}"
 
 
 def device(environment: Environment) -> str:
