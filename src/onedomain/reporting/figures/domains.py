@@ -142,7 +142,8 @@ def _name_points(axes: Axes, points: Points, to_points: float) -> None:
     places = [axes.transData.transform(point) - (frame.x0, frame.y0) for point in points.values()]
     downwards = [(x * to_points, (frame.height - y) * to_points) for x, y in places]
     names = [shortened(domain) for domain in points]
-    labels = place_labels(downwards, names, frame.width * to_points, frame.height * to_points, NAME_HEIGHT)
+    edges = (0.0, frame.width * to_points, frame.height * to_points)
+    labels = place_labels(downwards, names, edges, NAME_HEIGHT)
     for name, point, (x, y), label in zip(names, points.values(), downwards, labels, strict=True):
         moved = abs(label.y - y) > NAME_HEIGHT / 2
         axes.annotate(

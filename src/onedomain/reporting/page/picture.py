@@ -64,7 +64,7 @@ def panels(comparison: Comparison) -> list[Panel]:
         if len(points) <= MOST_LABELS:
             points = sorted(points, key=lambda point: point.y)
             texts = [shortened(point.domain, LONGEST_LABEL) for point in points]
-            labels = place_labels([(point.x, point.y) for point in points], texts, RIGHT + 4, BOTTOM, LINE)
+            labels = place_labels([(point.x, point.y) for point in points], texts, (TOP, RIGHT + 4, BOTTOM), LINE)
         if points:
             found.append(Panel(contender.title, points, labels, texts, word))
     return found
