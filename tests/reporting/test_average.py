@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-from onedomain.reporting.average import average, averages_unseen, mean, shared_domains
+from onedomain.reporting.average import average, mean, shared_domains
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.figures.domains import accuracy
-from onedomain.reporting.page.accuracy import accuracy_table
+from onedomain.reporting.page.tables import accuracy_table
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
 from tests.reporting.page.made import made_rows, made_run
@@ -40,18 +38,6 @@ def test_where_a_run_lacks_a_domain_page_figures_and_table_say_the_same_average(
     result = tabulate(TABLES["digits"], SCALES["full"], rows, command="x")
     table = {row.row.label: row.cells["average"].mean for row in result.rows if row.seeds}
     assert table == pytest.approx({title: 100 * value for title, value in page.items()})
-
-
-def test_what_was_just_scored_has_the_same_average():
-    evaluations = {
-        method: SimpleNamespace(
-            scores={name: SimpleNamespace(accuracy=value, fingerprint=name) for name, value in scores.items()},
-            unseen=[name for name in scores if name != "mnist"],
-        )
-        for method, scores in SCORES.items()
-    }
-    assert averages_unseen(evaluations) == pytest.approx(SHARED)
-    assert averages_unseen({}) == {}
 
 
 def test_other_images_of_a_domain_are_not_shared():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 Scores = Mapping[str, Mapping[str, Mapping[str, Any]]]  # records of one run, by domain and metric
 
@@ -30,30 +30,12 @@ def mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(each) else None
 
 
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """The plain mean of those that are there; None if none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
 def average(scores: Scores, domains: Iterable[str], metric: str) -> float | None:
     """The plain mean of one run's metric over domains; None if one of them lacks it."""
     return mean(scores.get(domain, {}).get(metric, {}).get("value") for domain in domains)
-
-
-class Evaluated(Protocol):
-    """What was just scored: by domain, an object with the metrics and the images' fingerprint as attributes."""
-
-    @property
-    def scores(self) -> Mapping[str, Any]: ...
-
-    @property
-    def unseen(self) -> Sequence[str]: ...
-
-
-def averages_unseen(evaluations: Mapping[str, Evaluated], metric: str = "accuracy") -> dict[str, float | None]:
-    """The average of each, by the same names, for tables of what is not recorded yet."""
-    runs = {
-        name: {
-            domain: {metric: {"value": getattr(scores, metric), "data": scores.fingerprint}}
-            for domain, scores in each.scores.items()
-        }
-        for name, each in evaluations.items()
-    }
-    unseen = set[str].intersection(*(set(each.unseen) for each in evaluations.values())) if evaluations else set()
-    domains = [domain for domain in shared_domains(list(runs.values())) if domain in unseen]
-    return {name: average(scores, domains, metric) for name, scores in runs.items()}

@@ -109,7 +109,7 @@ class Comparison:
     def interval(self, contender: Contender, domain: str) -> tuple[float, float] | None:
         """Of the shown metric, over images, as it was recorded; None for several runs."""
         found = self._rows(contender, domain)
-        return (found[0]["low"], found[0]["high"]) if len(found) == 1 else None
+        return (found[0]["low"], found[0]["high"]) if len(found) == 1 and "low" in found[0] else None
 
     def _rows(self, contender: Contender, domain: str) -> list[Mapping[str, Any]]:
         return [rows[domain][self.metric.name] for rows in contender.rows if self.metric.name in rows.get(domain, {})]

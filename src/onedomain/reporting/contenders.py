@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.errors import UserError
+from onedomain.evaluation.outcome import Outcome
+from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.names import run_title, titles
 from onedomain.reporting.reproduce.tables import SCALES
 from onedomain.runs.baseline import BASELINE
@@ -100,8 +103,7 @@ class Contender:
 
     def mean(self, domain: str, metric: str) -> float | None:
         """Over the runs that have it."""
-        values = self.values(domain, metric)
-        return fmean(values) if values else None
+        return mean_of_known(self.values(domain, metric))
 
 
 def adapted_to(run: RunRecords) -> set[str]:
@@ -137,3 +139,35 @@ def trained_for(run: RunRecords, benchmark: str) -> bool:
     """Whether the run's source is that of the benchmark; some benchmarks share theirs."""
     own, asked = BENCHMARKS.get(run.manifest.benchmark or ""), BENCHMARKS.get(benchmark)
     return run.manifest.benchmark == benchmark or (own is not None and asked is not None and own.train is asked.train)
+
+
+def answers_of(run: RunRecords, benchmark: str, domain: str) -> Outcome | None:
+    """What the run answered on a domain; None if that was not kept."""
+    outcome = run.outcomes(benchmark).get(domain)
+    if outcome is None:
+        return None
+    columns = [outcome.confidence, outcome.uncertainty, outcome.right, outcome.domain_score]
+    fits = all(column is None or column.shape == (outcome.count,) for column in columns)
+    images, sample = outcome.sample_images, outcome.sample
+    pictured = images.ndim == 4 and images.dtype == np.uint8 and len(images) <= len(sample)
+    inside = not len(sample) or (sample.min() >= 0 and sample.max() < outcome.count)
+    labels = [column for column in (outcome.labels, outcome.predicted) if column is not None and len(column)]
+    if not (fits and pictured and inside and all(column.max() < len(outcome.classes) for column in labels)):
+        given = f"the answers on {domain} do not fit together"
+        raise UserError(str(run.folder), given, f"score the run again: {run.evaluate_command(benchmark)}")
+    return outcome
+
+
+def first_answers(
+    contenders: Sequence[Contender], benchmark: str, domain: str, kept: Callable[[Outcome], bool] = lambda outcome: True
+) -> list[tuple[Contender, Outcome]]:
+    """What the first run of each method answered on a domain, as far as it kept what is asked for.
+
+    Runs that were scored on other images than the first of them cannot stand beside it.
+    """
+    found: list[tuple[Contender, Outcome]] = []
+    for contender in contenders:
+        outcome = answers_of(contender.runs[0], benchmark, domain)
+        if outcome is not None and kept(outcome) and (not found or outcome.fingerprint == found[0][1].fingerprint):
+            found.append((contender, outcome))
+    return found

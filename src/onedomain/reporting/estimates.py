@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from statistics import fmean, stdev, variance
 
 NORMAL = 1.959964  # 95% of a normal distribution lie within so many deviations
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def margin(first: Estimate, second: Estimate) -> float:
     if not seeds:
         return NORMAL * math.sqrt(total)
     freedom = total**2 / sum(part**2 / degrees for part, degrees in seeds)  # images are many: theirs is infinite
-    return float(t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(total)
+    return float(t.ppf(0.975, freedom)) * math.sqrt(total)
 
 
 def too_close(first: Estimate, second: Estimate) -> bool:

@@ -14,6 +14,7 @@ from onedomain.evaluation.outcome import Outcome
 
 STRIPE = 3  # pixels: width of the stripes that mark void
 STRIPES = (255, 205)  # their greys
+VOID = "void, not counted"
 FADED = 0.7  # how far the colours of void pixels go to white in a prediction
 
 
@@ -32,51 +33,47 @@ class Segmented:
     void: bool  # whether there are void pixels
 
 
-def segmented(outcomes: Sequence[Outcome], place: int) -> Segmented | None:
-    """The n-th of the images of which every pixel was kept; None if there are not so many.
+def segmented(outcomes: Sequence[Outcome], most: int) -> list[Segmented]:
+    """The first of the images of which every pixel was kept; all outcomes must be of the same images."""
+    return [picture for place in range(most) if (picture := _picture(outcomes, place)) is not None]
 
-    All outcomes must be of the same images.
-    """
+
+def seen_in(pictures: Sequence[Segmented], classes: Sequence[str]) -> dict[str, str]:
+    """For a legend: the classes to be seen, each with its colour, and void without one if it is there."""
+    numbers = sorted({number for picture in pictures for number in picture.classes})
+    colours = {classes[number]: "#{:02x}{:02x}{:02x}".format(*palette(classes)[number]) for number in numbers}
+    return colours | ({VOID: ""} if any(picture.void for picture in pictures) else {})
+
+
+def _picture(outcomes: Sequence[Outcome], place: int) -> Segmented | None:
     first = outcomes[0]
     images, truths = first.mask_images, first.mask_truth
     if images is None or truths is None or place >= len(images):
         return None
     truth = truths[place]
     void = np.zeros(truth.shape, bool) if first.void is None else truth == first.void
-    said, unsure = [], []
+    said, unsure, most = [], [], math.log(max(2, len(first.classes)))
     seen = set(np.unique(truth[~void]).tolist())
     for outcome in outcomes:
         if outcome.mask_predicted is None or outcome.mask_uncertainty is None:
             return None
         predicted = outcome.mask_predicted[place]
         seen |= set(np.unique(predicted).tolist())
-        said.append(_faded(_coloured(predicted, first.classes), void))
-        unsure.append(_grey(outcome.mask_uncertainty[place], len(first.classes)))
+        colours = _coloured(predicted, first.classes)
+        pale = np.rint(colours + FADED * (255.0 - colours)).astype(np.uint8)
+        said.append(np.where(void[..., None], pale, colours))
+        # Black is certain, white clueless.
+        shares = (outcome.mask_uncertainty[place].astype(np.float32) / most).clip(0, 1)
+        unsure.append(np.rint(255 * shares).astype(np.uint8))
     picture = images[place]
     shown = np.repeat(picture[..., :1], 3, -1) if picture.shape[-1] < 3 else picture[..., :3]
-    coloured = _striped(_coloured(np.where(void, 0, truth), first.classes), void)
-    return Segmented(shown, coloured, tuple(said), tuple(unsure), tuple(sorted(seen)), bool(void.any()))
+    # Void pixels of the truth are diagonal stripes: no class has these.
+    rows, columns = np.indices(void.shape)
+    stripes = np.where((rows + columns) // STRIPE % 2 == 0, *STRIPES).astype(np.uint8)
+    striped = np.where(void[..., None], stripes[..., None], _coloured(np.where(void, 0, truth), first.classes))
+    return Segmented(shown, striped, tuple(said), tuple(unsure), tuple(sorted(seen)), bool(void.any()))
 
 
 def _coloured(labels: np.ndarray, classes: Sequence[str]) -> ByteArray:
     colours: ByteArray = palette(classes)[labels.astype(np.int64)]
     return colours
-
-
-def _striped(colours: ByteArray, void: np.ndarray) -> ByteArray:
-    """Void pixels as diagonal stripes: no class has these."""
-    rows, columns = np.indices(void.shape)
-    stripes = np.where((rows + columns) // STRIPE % 2 == 0, *STRIPES).astype(np.uint8)
-    return np.where(void[..., None], stripes[..., None], colours)
-
-
-def _faded(colours: ByteArray, void: np.ndarray) -> ByteArray:
-    pale = np.rint(colours + FADED * (255.0 - colours)).astype(np.uint8)
-    return np.where(void[..., None], pale, colours)
-
-
-def _grey(entropy: np.ndarray, classes: int) -> ByteArray:
-    """Black is certain, white clueless."""
-    shares = (entropy.astype(np.float32) / math.log(max(2, classes))).clip(0, 1)
-    grey: ByteArray = np.rint(255 * shares).astype(np.uint8)
-    return grey

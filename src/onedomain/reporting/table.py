@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 GAP = "–"
 NOT_RUN = "not run"
+LONGEST_NAME = 23  # letters of a domain's name beside an axis
 
 # What a row is. Renderers show each kind in their own way.
 PLAIN, SECTION, PAPER, DIFFERENCE, MEAN, GROUP_MEAN = "plain", "section", "paper", "difference", "mean", "group-mean"
@@ -145,6 +146,15 @@ def deviation(value: float | None, digits: int = 2) -> str:
     ('± 4.24', '')
     """
     return "" if value is None else f"± {value:.{digits}f}"
+
+
+def shortened(text: str, most: int = LONGEST_NAME) -> str:
+    """A name that leaves room for what it names.
+
+    >>> shortened("a-rather-long-name-of-a-folder")
+    'a-rather-long-name-of-…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def one_line(given: str) -> str:

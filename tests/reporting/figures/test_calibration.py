@@ -6,7 +6,7 @@ import pytest
 from onedomain.evaluation.gathering import Gathering
 from onedomain.evaluation.scores import score
 from onedomain.reporting.figures.calibration import reliability, reliability_bins, risk_coverage
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.declare import Missing
 from onedomain.runs.records import read_run
 from tests.evaluation.test_scores import look_up, numbered
 from tests.reporting.figures.made import add_outcome, make_run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onedomain.reporting.figures.curves import settings_curves
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.declare import Missing
 from onedomain.runs.records import read_run
 from tests.reporting.figures.made import make_run
 

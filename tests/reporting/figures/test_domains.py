@@ -4,8 +4,8 @@ from statistics import stdev
 
 import pytest
 
+from onedomain.reporting.figures.declare import Missing
 from onedomain.reporting.figures.domains import accuracy, accuracy_and_uncertainty
-from onedomain.reporting.figures.ingredients import Missing
 from onedomain.runs.records import read_run
 from tests.reporting.figures.made import make_run
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onedomain.reporting.figures.declare import Missing
 from onedomain.reporting.figures.embedding import core, domains, hull, hulls, inside, project
-from onedomain.reporting.figures.ingredients import Missing
 from onedomain.runs.records import read_run
 from tests.reporting.figures.made import add_augmented, full_run, make_run
 

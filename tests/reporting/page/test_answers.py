@@ -11,7 +11,7 @@ from PIL import Image
 from onedomain.errors import UserError
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.page.answers import as_data_address, choose, galleries, mean_warnings, warnings
-from onedomain.reporting.page.doubts import DOUBTS, uncertainty_by_domain, uncertainty_table
+from onedomain.reporting.page.tables import DOUBTS, uncertainty_by_domain, uncertainty_table
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import read_runs
 from tests.reporting.page.made import made_outcome, made_rows, made_run, write_run
@@ -36,15 +36,15 @@ def test_each_card_shows_what_is_there_and_what_every_method_says(tmp_path):
         sdg=made_outcome("far", [0, 1, 2, 1], LABELS, [0.1, 0.1, 0.1, 0.9]),
     )
     [gallery] = galleries(comparison)
-    assert gallery.domain == "far"
-    card = gallery.cards[1]
-    assert card.truth == "one"
-    answers = {answer.title: answer for answer in card.answers}
-    assert (answers["ERM"].said, answers["ERM"].right, answers["ERM"].flagged) == ("two", False, True)
-    assert (answers["SDG"].said, answers["SDG"].right, answers["SDG"].flagged) == ("one", True, False)
-    assert answers["ERM"].entropy == pytest.approx(2 / 3)
-    assert answers["ERM"].doubt == pytest.approx(2 / 3 / np.log(3))
-    shown = Image.open(io.BytesIO(base64.b64decode(card.source.removeprefix("data:image/png;base64,"))))
+    assert gallery["domain"] == "far"
+    card = gallery["cards"][1]
+    assert card["truth"] == "one"
+    answers = {answer["title"]: answer for answer in card["answers"]}
+    told = {"entropy": "0.67", "doubt": round(100 * 2 / 3 / np.log(3)), "sure": "67%"}
+    assert answers["ERM"] == {"title": "ERM", "said": "two", "right": False, "flagged": True, **told}
+    assert answers["SDG"] == {"title": "SDG", "said": "one", "right": True, "flagged": False, **told}
+    assert [card["kinds"] for card in gallery["cards"]] == ["", "wrong", "", "silent wrong"]
+    shown = Image.open(io.BytesIO(base64.b64decode(card["source"].removeprefix("data:image/png;base64,"))))
     assert shown.size == (8, 8)
     assert shown.getpixel((0, 0)) == (20, 20, 20)
 
@@ -94,7 +94,7 @@ def test_answers_on_other_images_are_not_shown_beside_the_best(tmp_path):
         sdg=made_outcome("far", [0, 0, 2, 1], LABELS, [0] * 4, fingerprint="others"),
     )
     [gallery] = galleries(comparison)
-    assert [answer.title for answer in gallery.cards[0].answers] == ["ERM"]
+    assert [answer["title"] for answer in gallery["cards"][0]["answers"]] == ["ERM"]
 
 
 def test_where_pixels_have_labels_their_share_is_told(tmp_path):
@@ -103,8 +103,10 @@ def test_where_pixels_have_labels_their_share_is_told(tmp_path):
     outcome = replace(outcome, labels=None, predicted=None, shares_right=shares)
     comparison = read(tmp_path, erm=outcome)
     [gallery] = galleries(comparison)
-    assert [card.answers[0].said for card in gallery.cards] == [f"{share}% of pixels" for share in (25, 100, 75)]
-    assert gallery.cards[0].truth is None
+    assert [card["answers"][0]["said"] for card in gallery["cards"]] == [
+        f"{share}% of pixels" for share in (25, 100, 75)
+    ]
+    assert gallery["cards"][0]["truth"] is None
     assert warnings(comparison.contenders[0], "bench", "far") is None
 
 

@@ -10,10 +10,10 @@ import pytest
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.estimates import Estimate, over_domains
-from onedomain.reporting.page.accuracy import accuracy_table
 from onedomain.reporting.page.answers import galleries
 from onedomain.reporting.page.corruptions import corruptions
 from onedomain.reporting.page.page import render
+from onedomain.reporting.page.tables import accuracy_table
 from onedomain.reporting.table import PLAIN, SECTION
 from tests.reporting.page.made import adapted, made_outcome, made_rows, made_run, write_run
 
@@ -177,5 +177,5 @@ def test_images_of_one_corruption_a_category_are_shown(tmp_path):
     names = ["cifar10", "fog-5", "fog-4", "snow-5", "zoom-blur-5", "pixelate-5"]
     answers = [made_outcome(name, [0, 1, 2], [0, 1, 1], [0.1, 0.2, 0.9], unseen=name != "cifar10") for name in names]
     write_run(tmp_path / "erm", made, answers, benchmark=LITE)
-    shown = [gallery.domain for gallery in galleries(compare([made], LITE))]
+    shown = [gallery["domain"] for gallery in galleries(compare([made], LITE))]
     assert shown == ["cifar10", "fog-5", "zoom-blur-5"]

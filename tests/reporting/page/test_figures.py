@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from onedomain.reporting.page.figures import figures
 from onedomain.reporting.page.page import render
+from onedomain.reporting.page.sections import figures
 from onedomain.runs.records import read_runs
 from tests.reporting.page.made import made_outcome, made_rows, made_run, write_run
 
@@ -28,22 +28,22 @@ def runs(tmp_path_factory):
 @pytest.mark.filterwarnings("error")
 def test_figures_are_images_with_their_size_title_and_explanation(runs):
     drawn, not_drawn = figures(runs, "bench")
-    assert {"Accuracy per domain", "Reliability", "Risk and coverage"} <= {figure.title for figure in drawn}
+    assert {"Accuracy per domain", "Reliability", "Risk and coverage"} <= {figure["title"] for figure in drawn}
     for figure in drawn:
-        text = base64.b64decode(figure.source.removeprefix("data:image/svg+xml;base64,")).decode()
+        text = base64.b64decode(figure["source"].removeprefix("data:image/svg+xml;base64,")).decode()
         root = ElementTree.fromstring(text)  # well-formed, so every name in it is escaped
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert not root.findall(".//{http://www.w3.org/2000/svg}script")
         width, height = (float(root.get(side).removesuffix("pt")) / 0.75 for side in ("width", "height"))
-        assert (figure.width, figure.height) == (pytest.approx(width, abs=1), pytest.approx(height, abs=1))
-        assert figure.explanation.endswith(".")
-    assert "🌙" in base64.b64decode(drawn[0].source.partition(",")[2]).decode()
+        assert (figure["width"], figure["height"]) == (pytest.approx(width, abs=1), pytest.approx(height, abs=1))
+        assert figure["explanation"].endswith(".")
+    assert "🌙" in base64.b64decode(drawn[0]["source"].partition(",")[2]).decode()
     assert all(reason for _, reason in not_drawn)
 
 
 def test_only_runs_of_the_benchmark_are_drawn(runs):
     drawn, _ = figures(runs, "other")
-    text = base64.b64decode(drawn[0].source.partition(",")[2]).decode()
+    text = base64.b64decode(drawn[0]["source"].partition(",")[2]).decode()
     assert "elsewhere" in text
     assert "sdg" not in text
 
@@ -54,4 +54,4 @@ def test_the_page_shows_them_and_says_what_is_missing(runs):
     assert page.count('class="paper-card"') == len(drawn) > 2
     assert f"{len(not_drawn)} not drawn" in page
     for figure in drawn:
-        assert figure.source in page
+        assert figure["source"] in page

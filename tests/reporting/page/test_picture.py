@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 
 from onedomain.reporting.comparison import compare
-from onedomain.reporting.page.picture import BOTTOM, LEFT, LETTER, LINE, RIGHT, TOP, panels
+from onedomain.reporting.page.picture import BOTTOM, LEFT, LINE, RIGHT, TOP, panels
 from tests.reporting.page.made import made_run
 
 
@@ -21,27 +21,27 @@ def test_labels_lie_neither_on_each_other_nor_outside():
     names = [f"domain-{letter}" for letter in "abcdefg"]
     run = made_run(dict.fromkeys(names, 0.02), flagged=dict.fromkeys(names, 1.0))
     [panel] = panels(compare([run], "bench"))
-    for one, other in itertools.combinations(panel.points, 2):
-        assert abs(one.label_y - other.label_y) >= LINE
-    for point in panel.points:
-        assert point.label_x - LETTER * len(point.domain) >= LEFT
-        assert point.label_x <= RIGHT
-        assert TOP <= point.label_y < BOTTOM
-        assert point.anchor == "end"
+    for one, other in itertools.combinations(panel.labels, 2):
+        assert abs(one.y - other.y) >= LINE
+    for label in panel.labels:
+        assert label.x == label.right
+        assert LEFT <= label.left < label.right <= RIGHT
+        assert TOP <= label.y < BOTTOM
+        assert label.to_the_left
 
 
 def test_labels_of_a_crowd_keep_the_order_of_their_points():
     values = {"a": 0.26, "b": 0.14, "c": 0.14, "d": 0.07}
     [panel] = panels(compare([made_run(values, flagged=dict.fromkeys(values, 1.0))], "bench"))
-    heights = {point.domain: point.label_y for point in panel.points}
+    heights = {text: label.y for text, label in zip(panel.texts, panel.labels, strict=True)}
     assert heights["a"] < heights["b"] < heights["c"] < heights["d"] < BOTTOM
 
 
 def test_a_long_name_is_cut_in_the_picture_and_whole_beside_it():
     name = "an-unusually-long-name-of-a-domain"
     [panel] = panels(compare([made_run({name: 0.5}, flagged={name: 0.9})], "bench"))
-    assert panel.points[0].label == "an-unusually-long-name-…"
-    assert panel.points[0].label_x - LETTER * len(panel.points[0].label) > LEFT
+    assert panel.texts == ["an-unusually-long-name-…"]
+    assert panel.labels[0].left > LEFT
     assert name in panel.text
 
 
@@ -50,7 +50,7 @@ def test_many_domains_are_points_without_labels_and_no_calibration_is_no_panel()
     run = made_run(dict.fromkeys(names, 0.5), flagged=dict.fromkeys(names, 0.5))
     [panel] = panels(compare([run, made_run(dict.fromkeys(names, 0.5), "sdg")], "bench"))
     assert panel.title == "ERM"
-    assert not panel.labelled
+    assert panel.labels == []
     assert len(panel.points) == 30
 
 

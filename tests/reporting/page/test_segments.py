@@ -15,11 +15,11 @@ from onedomain.errors import UserError
 from onedomain.evaluation.masks import palette
 from onedomain.reporting.comparison import compare, refuse_old_records
 from onedomain.reporting.figures.style import COLOURS
-from onedomain.reporting.page.accuracy import accuracy_table
+from onedomain.reporting.page.answers import segments
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.page import render
 from onedomain.reporting.page.picture import panels
-from onedomain.reporting.page.segments import segments
+from onedomain.reporting.page.tables import accuracy_table
 from onedomain.reporting.shown_metric import ACCURACY, MIOU
 from onedomain.runs.records import read_runs
 from tests.reporting.page.made import CLASSES, made_outcome, made_rows, made_run, write_run
@@ -113,18 +113,18 @@ def test_runs_on_images_with_one_label_still_show_accuracy():
 
 def test_pictures_of_each_unseen_domain(folders):
     found = segments(compare(read_runs(folders), "bench"))
-    [dusk] = found.domains
-    assert (dusk.domain, len(dusk.rows)) == ("dusk", 2)
-    row = dusk.rows[0]
+    [dusk] = found["domains"]
+    assert (dusk["domain"], len(dusk["rows"])) == ("dusk", 2)
+    pictures = dusk["rows"][0]["pictures"]
     captions = ["image", "truth", "SDG", "SDG, uncertainty", "ERM", "ERM, uncertainty"]
-    assert [picture.caption for picture in row.pictures] == captions
-    image, truth, said, unsure = (pixels(picture.source) for picture in row.pictures[:4])
+    assert [picture["caption"] for picture in pictures] == captions
+    image, truth, said, unsure = (pixels(picture["source"]) for picture in pictures[:4])
     assert image.shape == (2, 4, 3)
     assert truth[0, 2].tolist() == palette(CLASSES)[1].tolist()
     assert said[0, 0].tolist() == palette(CLASSES)[2].tolist()
     assert unsure.min() == 255
-    assert (row.pictures[2].note, row.pictures[3].note) == ("25% of pixels right", "1.00 nats a pixel")
-    assert [each.name for each in found.legend] == [*CLASSES, "void, not counted"]
+    assert (pictures[2]["note"], pictures[3]["note"]) == ("25% of pixels right", "1.00 nats a pixel")
+    assert list(found["legend"]) == [*CLASSES, "void, not counted"]
 
 
 def test_the_page_has_a_bar_for_each_class_and_method(folders):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from onedomain.data.datasets.cifar_c import REGENERATED_NOTE
 from onedomain.reporting.contenders import contenders_of
-from onedomain.reporting.figures.declare import Kind, kinds
-from onedomain.reporting.figures.ingredients import Missing, regenerated
+from onedomain.reporting.figures.declare import Kind, Missing, kinds
 from onedomain.reporting.figures.style import png, remark_below, save, svg
 from onedomain.reporting.shown_metric import ACCURACY, MIOU, shown_metric
 from onedomain.runs.records import RunRecords
@@ -60,6 +60,21 @@ def figures_for(
     return figures
 
 
+def _regenerated(runs: Sequence[RunRecords], benchmark: str) -> str:
+    """What to say where targets are not the official files but were made anew; empty where none was."""
+    notes: dict[str, str] = {}
+    for run in runs:
+        for domain, metrics in run.scores(benchmark).items():
+            row = next(iter(metrics.values()))
+            if row["unseen"]:
+                notes[domain] = notes.get(domain) or row.get("note", "")
+    made = [note for note in notes.values() if REGENERATED_NOTE in note]
+    if not made:
+        return ""
+    which = "targets" if len(made) == len(notes) else f"{len(made)} of {len(notes)} targets"
+    return f"{which}: {'; '.join(dict.fromkeys(made))}"
+
+
 def _draw(kind: Kind, runs: Sequence[RunRecords], benchmark: str, figures: Figures, of: str = "") -> None:
     name, title, explanation = kind.name, kind.title, kind.explanation
     if shown_metric(runs, benchmark) is MIOU:
@@ -71,7 +86,7 @@ def _draw(kind: Kind, runs: Sequence[RunRecords], benchmark: str, figures: Figur
     except Missing as reason:
         figures.skipped.append((name, str(reason)))
         return
-    if kind.of_targets and (remark := regenerated(runs, benchmark)):
+    if kind.of_targets and (remark := _regenerated(runs, benchmark)):
         remark_below(figure, remark)
     figure.set_label(name)  # figures of one page share no ids
     figures.append(Drawn(name, f"{title}: {of}" if of else title, explanation, figure))

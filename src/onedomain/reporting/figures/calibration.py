@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,15 +16,15 @@ from onedomain.data.arrays import FloatArray
 from onedomain.data.domain import IntArray
 from onedomain.evaluation.measures import CALIBRATION_BINS, risk_over_coverage
 from onedomain.evaluation.outcome import Outcome
-from onedomain.reporting.contenders import contenders_of
-from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.ingredients import domain_panels, whole_panels
+from onedomain.reporting.contenders import adapted_to, contenders_of
+from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, wrapped
 from onedomain.runs.records import RunRecords
 
 FEWEST_IN_A_BIN = 10  # images: the accuracy of fewer says little
 MOST_POINTS = 150  # of a curve
 MOST_LINES = 5  # of a panel
+MOST_PANELS = 8  # of domains; with more of them the unseen ones are pooled
 
 Of = Callable[[Outcome], FloatArray]
 Draw = Callable[..., None]
@@ -58,7 +60,7 @@ def reliability(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         x, y, _ = reliability_bins(confidence, right)
         axes.plot(x, y, **style)
 
-    figure, shown = _draw_all(runs, benchmark, lambda outcome: outcome.confidence, draw)
+    figure, shown = _draw_all(runs, benchmark, attrgetter("confidence"), draw)
     for axes in shown:
         axes.plot([0, 1], [0, 1], color="#555555", linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
         axes.set(xlim=(0, 1.05), ylim=(0, 1.06))
@@ -86,7 +88,7 @@ def risk_coverage(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         numbers = np.unique(np.linspace(1, len(risk), min(len(risk), MOST_POINTS)).round().astype(np.int64))
         axes.plot(numbers / len(risk), risk[numbers - 1], markevery=[-1], **style)
 
-    figure, shown = _draw_all(runs, benchmark, lambda outcome: outcome.uncertainty, draw)
+    figure, shown = _draw_all(runs, benchmark, attrgetter("uncertainty"), draw)
     for axes in shown:
         axes.set_xlim(0, 1.03)
         axes.set_ylim(bottom=0)
@@ -101,25 +103,40 @@ def risk_coverage(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 
 def _draw_all(runs: Sequence[RunRecords], benchmark: str, of: Of, draw: Draw) -> tuple[Figure, list[Axes]]:
     """A panel for each domain with a line for each group of runs; with many groups, a panel for each of these."""
-    domains, groups = domain_panels(runs, benchmark), contenders_of(runs, benchmark)
+    groups = contenders_of(runs, benchmark)
     by_domain = len(groups) <= MOST_LINES
-    if by_domain:
-        lines = {(panel.title, group.title): (panel, group) for panel in domains for group in groups}
-    else:
-        kinds = whole_panels(runs, benchmark)
-        lines = {(group.title, panel.title): (panel, group) for group in groups for panel in kinds}
-    titles, names = (list(dict.fromkeys(key[side] for key in lines)) for side in (0, 1))
+    domains = _panels(runs, benchmark, MOST_PANELS if by_domain else 0)
+    titles, names = list(domains), [group.title for group in groups]
+    if not by_domain:
+        titles, names = names, titles
     figure, shown = panels(len(titles), height=1.75, extra=0.3 + legend_height(names))
-    for (title, name), (panel, group) in lines.items():
-        values, right = (
-            panel.values(group, benchmark, of),
-            panel.values(group, benchmark, lambda outcome: outcome.right),
-        )
-        known = np.isfinite(values) & np.isfinite(right)  # images of void pixels alone have neither
+    for (panel, those), group in itertools.product(domains.items(), groups):
+        title, name = (panel, group.title) if by_domain else (group.title, panel)
         axes = shown[titles.index(title)]
         axes.set_title(wrapped(title))
-        if known.any():
-            draw(axes, values[known], right[known], label=name, markersize=4, **look(names.index(name)))
-    found = {name: handle for axes in shown for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    legend_above(figure, [found[name] for name in names if name in found], [name for name in names if name in found])
+        answered = [run.outcomes(benchmark) for run in group.runs]
+        outcomes = [of_run[domain] for of_run in answered for domain in those if domain in of_run]
+        if outcomes:
+            values, right = (np.concatenate(list(map(each, outcomes))) for each in (of, attrgetter("right")))
+            known = np.isfinite(values) & np.isfinite(right)  # images of void pixels alone have neither
+            if known.any():
+                draw(axes, values[known], right[known], label=name, markersize=4, **look(names.index(name)))
+    legend_above(figure, names)
     return figure, shown
+
+
+def _panels(runs: Sequence[RunRecords], benchmark: str, most: int) -> dict[str, list[str]]:
+    """Each domain that was answered, the source first; if they are more than `most`, all unseen ones as one."""
+    unseen: dict[str, bool] = {}
+    for run in runs:
+        for domain, outcome in run.outcomes(benchmark).items():
+            unseen[domain] = unseen.get(domain, False) or outcome.unseen
+    if not unseen:
+        raise Missing(f"no answers were kept; score the runs again: {runs[0].evaluate_command(benchmark)}")
+    met = set().union(*(adapted_to(run) for run in runs))
+    source = [domain for domain in unseen if not unseen[domain] and domain not in met]
+    others = [domain for domain in unseen if domain not in source]
+    if len(unseen) <= most:
+        return {f"{each} (source)": [each] for each in source} | {each: [each] for each in others}
+    whole = {"source": source, f"{len(others)} unseen domains": others}
+    return {title: domains for title, domains in whole.items() if domains}

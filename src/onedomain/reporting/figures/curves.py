@@ -1,18 +1,30 @@
-"""What SDG's three numbers do: accuracy (or mIoU) over K, α and β, from runs that differ in one of them."""
+"""Accuracy (or mIoU) over a number: SDG's three settings, shots of an adaptation, the severity of corruptions."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import fmean, stdev
+from dataclasses import dataclass, field
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from onedomain.benchmarks import BENCHMARKS
+from onedomain.data.corruptions import KINDS, SEVERITIES
+from onedomain.evaluation.corruption_error import from_records
 from onedomain.reporting.comparison import compare
-from onedomain.reporting.contenders import Contender
-from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import look, panels, percent
+from onedomain.reporting.contenders import Contender, contenders_of
+from onedomain.reporting.figures.declare import Missing, figure
+from onedomain.reporting.figures.style import (
+    MARKERS,
+    legend_above,
+    legend_height,
+    mean_line,
+    panels,
+    percent,
+    wrapped,
+)
+from onedomain.reporting.names import adapting_title, telling
+from onedomain.reporting.shown_metric import shown_metric
 from onedomain.runs.records import RunRecords
 
 VARIED = {"domains": "K, domains made", "alpha": "α, weight of L_const", "beta": "β, weight of L_relax"}
@@ -37,10 +49,8 @@ def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     figure, shown = panels(len(families), height=2.1, columns=2 if len(families) > 1 else 1, sharey=True)
     for place, (name, family) in enumerate(families.items()):
         axes = shown[place]
-        values = [comparison.averages(group) for group in family]
-        deviations = [stdev(each) if len(each) > 1 else math.nan for each in values]
         settings = [group.settings[name] for group in family]
-        axes.errorbar(range(len(family)), [fmean(each) for each in values], yerr=deviations, capsize=3, **look(place))
+        mean_line(axes, range(len(family)), [comparison.averages(group) for group in family], place)
         axes.set_xticks(range(len(family)), [f"{setting:g}" for setting in settings])
         if USUAL[name] in settings:
             axes.axvline(settings.index(USUAL[name]), color="#999999", linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
@@ -59,3 +69,154 @@ def _family(groups: Sequence[Contender], name: str) -> list[Contender]:
         families.setdefault(key, {})[group.settings[name]] = group
     largest = max(families.values(), key=len, default={})
     return [largest[value] for value in sorted(largest)]
+
+
+APART = 0.02  # of the axis: between the whiskers of two lines, so that both are seen
+
+Points = dict[int, dict[tuple[int, ...], float]]  # accuracy or mIoU by shots, and by what repeats it
+
+
+@dataclass
+class Line:
+    """A method that was adapted to one target with several numbers of shots; 0 is what it was before."""
+
+    title: str
+    target: str
+    source: str
+    first: RunRecords
+    domains: dict[str, Points] = field(default_factory=dict)
+
+
+@figure(
+    "shots",
+    "Accuracy against shots",
+    "What a few labelled images of a new domain give there, and what is forgotten of the source. At 0 stands the "
+    "run as it was trained; whiskers show one deviation over draws of these images.",
+    place=5,
+)
+def accuracy_over_shots(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """A panel for each target, and beside it the source; whiskers are one deviation over draws."""
+    metric = shown_metric(runs, benchmark)
+    lines = _lines(runs, benchmark, metric.name)
+    shown = [
+        (target, domain)
+        for target, source in dict.fromkeys((line.target, line.source) for line in lines)
+        for domain in (target, source)
+        if any(domain in line.domains for line in lines if line.target == target)
+    ]
+    if not shown:
+        raise Missing("no run was adapted to a domain of this benchmark: that is what onedomain adapt does")
+    names = list(dict.fromkeys(line.title for line in lines))
+    figure, axes = panels(len(shown), height=2.2, extra=0.3 + legend_height(names))
+    for (target, domain), each in zip(shown, axes, strict=True):
+        _draw(each, [line for line in lines if line.target == target], domain, names)
+        what = "adapted to" if domain == target else f"the source, after {target}" if len(shown) > 2 else "the source"
+        each.set_title(wrapped(f"{domain} ({what})"))
+    each_class = "" if any(run.manifest.source.dense for run in runs) else " a class"
+    figure.supxlabel(f"labelled images{each_class} that were learned", fontsize=9)
+    figure.supylabel(f"{metric.title} (scales differ)", fontsize=9)
+    legend_above(figure)
+    return figure
+
+
+def _draw(axes: Axes, lines: Sequence[Line], domain: str, names: Sequence[str]) -> None:
+    ticks = sorted({shots for line in lines for shots in line.domains.get(domain, {})})
+    width = max(ticks, default=0) or 1
+    for line in lines:
+        points = sorted(line.domains.get(domain, {}).items())
+        if not points:
+            continue
+        place = names.index(line.title)
+        x = [shots + (place - (len(names) - 1) / 2) * APART * width for shots, _ in points]
+        mean_line(axes, x, [list(of.values()) for _, of in points], place, line.title)
+    axes.set_xticks(ticks)
+    axes.margins(0.1, 0.15)
+    axes.yaxis.set_major_formatter(percent)
+
+
+def _lines(runs: Sequence[RunRecords], benchmark: str, metric: str) -> list[Line]:
+    found: dict[str, Line] = {}
+    for run in runs:
+        info = run.manifest.adaptation
+        if info is None:
+            continue
+        line = Line(adapting_title(run), info.target, run.manifest.source.name, run)
+        line = found.setdefault(run.identity.setting_without(_of_the_number), line)
+        which = run.identity.repetition
+        scored = [(info.shots, which, run.scores(benchmark))]
+        if not info.from_scratch:  # its parent is not what it began with
+            scored.append((0, which[:-1], run.scores_before(benchmark)))
+        for shots, repetition, scores in scored:
+            for domain in (line.target, line.source):
+                if metric in scores.get(domain, {}):
+                    of = line.domains.setdefault(domain, {}).setdefault(shots, {})
+                    of[repetition] = scores[domain][metric]["value"]
+    lines = [line for line in found.values() if line.domains]
+    names = [(line.title, line.target) for line in lines]
+    for line, name in zip(lines, names, strict=True):
+        rivals = [other.first for other, its in zip(lines, names, strict=True) if its == name]
+        line.title = ", ".join([line.title, *telling(line.first, rivals, _of_the_number)])
+    return lines
+
+
+def _of_the_number(fact: str) -> bool:
+    """Whether a fact changes along a line: a rule may find the steps by the number of images."""
+    return fact in ("adaptation.shots", "adaptation.steps")
+
+
+PAPERS = {  # panels of the paper's figure of the meta-learning scheme
+    "Gaussian noise": ("gaussian-noise",),
+    "speckle noise": ("speckle-noise",),
+    "impulse noise": ("impulse-noise",),
+    "shot noise": ("shot-noise",),
+}
+MOST_LINES = len(MARKERS)  # that look different without colour
+FIRST = ("sdg", "erm")  # methods that are drawn in any case: what the figure is about, and what all is compared with
+
+
+@figure(
+    "severity",
+    "Accuracy over the severity of corruptions",
+    "How each method's accuracy falls as the images are corrupted more, over all corruptions and for the four "
+    "kinds of noise that the paper shows. Whiskers are one deviation over seeds.",
+    place=11,
+)
+def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """A panel for all corruptions and one for each that the paper shows; whiskers are one deviation over seeds."""
+    known = BENCHMARKS.get(benchmark)
+    if known is None or not known.corruptions:
+        raise Missing("the domains are no corruptions in five severities")
+    every = contenders_of(runs, benchmark)
+    groups = chosen(every)
+    found = {group.title: [from_records(run.results, benchmark) for run in group.runs] for group in groups}
+    scored = [each for of_group in found.values() for each in of_group]
+    # Means of different corruptions do not compare.
+    whole = tuple(kind for kind in KINDS if all(each.of_kind(kind) is not None for each in scored))
+    if not whole:
+        raise Missing("no corruption was scored in all five severities by every run")
+    title = "all corruptions" if len(whole) == len(KINDS) else f"{len(whole)} of {len(KINDS)} corruptions"
+    shown = {title: whole, **{title: kinds for title, kinds in PAPERS.items() if set(kinds) <= set(whole)}}
+    figure, axes = panels(len(shown), height=1.9, extra=0.4 + legend_height(list(found)), sharex=True, sharey=True)
+    for each, (title, kinds) in zip(axes, shown.items(), strict=True):
+        for place, of_group in enumerate(found.values()):
+            values = [
+                [value for run in of_group if (value := run.of_kinds(kinds, severity)) is not None]
+                for severity in SEVERITIES
+            ]
+            mean_line(each, SEVERITIES, values, place, list(found)[place])
+        each.set_title(title)
+        each.set_xticks(SEVERITIES)
+        each.tick_params(labelbottom=True)  # the panel below may be an empty place
+        each.yaxis.set_major_formatter(percent)
+    left_out = [group.title for group in every if group not in groups]
+    remark = wrapped(f"not drawn, for {MOST_LINES} lines are the most: {', '.join(left_out)}", 70)
+    figure.supxlabel(f"severity\n{remark}" if left_out else "severity", fontsize=9)
+    figure.supylabel("accuracy", fontsize=9)
+    legend_above(figure)
+    return figure
+
+
+def chosen(groups: Sequence[Contender]) -> list[Contender]:
+    """As many as can be told apart, in the order given."""
+    by_need = sorted(groups, key=lambda group: FIRST.index(group.method) if group.method in FIRST else len(FIRST))
+    return [group for group in groups if group in by_need[:MOST_LINES]]

@@ -17,6 +17,10 @@ PACKAGE = "onedomain.reporting.figures"
 Draw = Callable[[Sequence[RunRecords], str], Figure]
 
 
+class Missing(Exception):
+    """A figure cannot be drawn, for a reason that its text tells."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """A figure that can be drawn: of all runs together, or one `for_each` group of them."""

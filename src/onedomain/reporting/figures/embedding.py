@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,8 +14,7 @@ from sklearn.manifold import TSNE
 from onedomain.data.arrays import FloatArray
 from onedomain.data.domain import IntArray
 from onedomain.reporting.contenders import Contender, adapted_to, contenders_of
-from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.style import (
     AUGMENTED,
     SOURCE,
@@ -38,6 +36,7 @@ Array = TypeVar("Array", bound=np.ndarray)
 
 HULLS = {"hulls of S": (SOURCE, "-"), "hulls of S ∪ S⁺": (AUGMENTED, (0, (4, 1.5)))}
 NAMES = {"unseen": "unseen", "augmented": "augmented S⁺", "source": "source S"}
+IN_LEGEND = (*reversed(NAMES.values()), *HULLS)  # what is drawn first is not what is named first
 LOOKS: dict[str, dict[str, Any]] = {  # the last is drawn on top
     "unseen": {"marker": "x", "color": UNSEEN, "markersize": 2.6, "markeredgewidth": 0.6},
     "augmented": {"marker": "^", "color": AUGMENTED, "markersize": 2.8, "mfc": "none", "markeredgewidth": 0.5},
@@ -45,13 +44,8 @@ LOOKS: dict[str, dict[str, Any]] = {  # the last is drawn on top
 }
 
 
-@dataclass(frozen=True)
-class Embedded:
-    """The embeddings of one run by what their images are, source, augmented or unseen, and their classes if known."""
-
-    title: str
-    kinds: dict[str, FloatArray]
-    labels: dict[str, IntArray]
+# The embeddings of one run by what their images are, source, augmented or unseen, and their classes if known.
+Embedded = tuple[dict[str, FloatArray], dict[str, IntArray]]
 
 
 @figure(
@@ -64,31 +58,25 @@ class Embedded:
 def domains(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """A panel for each method; SDG without L_relax stands beside SDG with it."""
     groups = _in_order(contenders_of(runs, benchmark))
-    shown = [found for group in groups if (found := _embedded(group, benchmark))][:MOST_PANELS]
+    shown = [(group, found) for group in groups if (found := _embedded(group, benchmark))][:MOST_PANELS]
     if not shown:
         raise Missing(
             "needs embeddings of the source and of unseen domains: a network whose embedding layer is named, scored on "
             f"both since answers are kept: {runs[0].evaluate_command(benchmark)}"
         )
     figure, axes = panels(len(shown), height=2.9, columns=1 if len(shown) == 1 else 2, extra=0.4)
-    for found, panel in zip(shown, axes, strict=True):
-        points = project(found.kinds)
-        title = "\n".join(wrapped(line) for line in found.title.split("\n"))
+    for (group, (kinds, labels)), panel in zip(shown, axes, strict=True):
+        points = project(kinds)
+        title = wrapped(group.title)
+        if group.method == "sdg":
+            title += f"\n{'with' if group.settings['beta'] > 0 else 'without'} L_relax"
         if "augmented" in points:
-            covered = {name: inside(points["unseen"], each) for name, each in hulls(points, found.labels).items()}
+            covered = {name: inside(points["unseen"], each) for name, each in hulls(points, labels).items()}
             title += "\nunseen in hulls: " + ", with S⁺ ".join(f"{share:.0%}" for share in covered.values())
         panel.set_title(title)
-        draw_points(panel, points, found.labels)
-    fullest = max(axes, key=lambda panel: len(panel.get_legend_handles_labels()[1]))
-    legend_above(figure, *order_of(fullest))
+        draw_points(panel, points, labels)
+    legend_above(figure, IN_LEGEND)
     return figure
-
-
-def order_of(axes: Axes) -> tuple[list[Any], list[str]]:
-    """Handles and names for a legend: what is drawn first is not what is named first."""
-    found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    names = [name for name in (*reversed(NAMES.values()), *HULLS) if name in found]
-    return [found[name] for name in names], names
 
 
 def draw_points(axes: Axes, points: Mapping[str, FloatArray], labels: Mapping[str, IntArray]) -> None:
@@ -191,22 +179,14 @@ def _embedded(group: Contender, benchmark: str) -> Embedded | None:
             found["augmented"].append((last["perturbed_embedding"], classes))
         if found["source"] and found["unseen"]:
             kinds = {kind: _thinned([vectors for vectors, _ in parts]) for kind, parts in found.items() if parts}
-            labels = {kind: _thinned(known) for kind, parts in found.items() if (known := _known(parts))}
+            labels = {
+                kind: _thinned([classes for _, classes in parts if classes is not None])
+                for kind, parts in found.items()
+                if parts and all(classes is not None for _, classes in parts)
+            }
             if sum(map(len, kinds.values())) >= FEWEST_POINTS:
-                return Embedded(_title(group), kinds, labels)
+                return kinds, labels
     return None
-
-
-def _known(parts: Sequence[tuple[FloatArray, IntArray | None]]) -> list[IntArray]:
-    """The classes of all parts, or none."""
-    known = [classes for _, classes in parts if classes is not None]
-    return known if len(known) == len(parts) else []
-
-
-def _title(group: Contender) -> str:
-    if group.method != "sdg":
-        return group.title
-    return f"{group.title}\n{'with' if group.settings['beta'] > 0 else 'without'} L_relax"
 
 
 def _thinned(parts: Sequence[Array]) -> Array:

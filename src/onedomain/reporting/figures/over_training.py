@@ -1,4 +1,4 @@
-"""Uncertain SDG while it learns: the feature perturbation |e|, where it carries images, and the mixed labels y⁺."""
+"""What training made: augmented images and, of Uncertain SDG, how far it perturbs, where, and the mixed labels y⁺."""
 
 from __future__ import annotations
 
@@ -11,12 +11,34 @@ from matplotlib.ticker import MaxNLocator
 
 from onedomain.data.arrays import FloatArray
 from onedomain.reporting.contenders import Contender, contenders_of
-from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.embedding import draw_points, order_of, project
-from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.style import HATCHES, legend_above, look, panels, without_axes
+from onedomain.reporting.figures.declare import Missing, figure
+from onedomain.reporting.figures.embedding import IN_LEGEND, draw_points, project
+from onedomain.reporting.figures.style import HATCHES, WIDTH, legend_above, look, panels, show_image, without_axes
 from onedomain.runs.records import RunRecords
-from onedomain.runs.samples import Snapshot
+from onedomain.runs.samples import Snapshot, mosaic
+
+
+@figure(
+    "augmented-images",
+    "Augmented images beside their originals",
+    "What the method turned training images into, to train on as if they came from another domain.",
+    place=9,
+    for_each=True,
+    of_targets=False,
+)
+def augmented_images(runs: Sequence[RunRecords], benchmark: str) -> Figure:
+    """For each domain that a run made, images of the source above what became of them."""
+    samples = runs[0].augmented()
+    if not samples:
+        raise Missing("the method makes no images, or the run was trained without a run folder")
+    mosaics = [mosaic(sample) for sample in samples]
+    height = WIDTH * mosaics[0].shape[0] / mosaics[0].shape[1] + 0.3
+    figure, shown = panels(len(mosaics), height=height, columns=1)
+    for axes, sample, pixels in zip(shown, samples, mosaics, strict=True):
+        show_image(axes, pixels)
+        axes.set_title(f"{sample.domain}: originals above, augmented below", loc="left")
+    return figure
+
 
 LABEL_BINS = 25
 MAPPED = 3  # images whose |e| is shown
@@ -49,7 +71,7 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         axes.set_ylim(bottom=0)
         axes.set_xlabel("training step")
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-    legend_above(figure, *strength.get_legend_handles_labels())
+    legend_above(figure)
     return figure
 
 
@@ -77,7 +99,7 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             row = [next(cells) for _ in range(columns)]
             for axes in row:
                 without_axes(axes)
-            row[0].imshow(image.squeeze(), cmap="gray", vmin=0, vmax=255, interpolation="none")
+            show_image(row[0], image)
             for axes, maps in zip(row[1:], values, strict=False):
                 axes.imshow(maps[number], cmap="gray_r", vmin=low, vmax=high, interpolation="none")
             if number == 0:
@@ -99,7 +121,11 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Images of the source and their perturbed twins, by t-SNE at several moments."""
     groups = _with_snapshots(runs, benchmark)
-    moments = [[(group, moment) for moment in _spread(group.runs[0].snapshots())] for group in groups]
+    moments = []
+    for group in groups:
+        every = group.runs[0].snapshots()  # the first, the last and some between:
+        places = np.unique(np.linspace(0, len(every) - 1, min(MOMENTS, len(every))).round().astype(int))
+        moments.append([(group, every[place]) for place in places])
     chosen = [pair for same_time in zip(*moments, strict=False) for pair in same_time]
     figure, shown = panels(len(chosen), height=2.3, extra=0.4)
     for axes, (group, moment) in zip(shown, chosen, strict=True):
@@ -107,7 +133,7 @@ def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figur
         draw_points(axes, project(kinds), labels={})
         title = f"step {moment.step}"
         axes.set_title(f"{_title(group, groups)}\n{title}" if len(groups) > 1 else title)
-    legend_above(figure, *order_of(shown[0]))
+    legend_above(figure, IN_LEGEND)
     return figure
 
 
@@ -148,7 +174,7 @@ def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     axes.set_xlim(low, 1)
     axes.set_xlabel("what y⁺ leaves to the true class: 1 is a hard label")
     axes.set_ylabel("density")
-    legend_above(figure, *axes.get_legend_handles_labels())
+    legend_above(figure)
     return figure
 
 
@@ -187,9 +213,3 @@ def _title(group: Contender, groups: Sequence[Contender]) -> str:
 
 def _maps(group: Contender) -> list[Snapshot]:
     return [moment for moment in group.runs[0].snapshots() if "perturbation_maps" in moment.arrays]
-
-
-def _spread(moments: Sequence[Snapshot]) -> list[Snapshot]:
-    """The first, the last and some between."""
-    places = np.unique(np.linspace(0, len(moments) - 1, min(MOMENTS, len(moments))).round().astype(int))
-    return [moments[place] for place in places]

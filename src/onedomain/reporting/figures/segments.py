@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from onedomain.evaluation.masks import palette
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.comparison import compare
-from onedomain.reporting.contenders import Contender, contenders_of
-from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.ingredients import Missing
+from onedomain.reporting.contenders import Contender, contenders_of, first_answers
+from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.style import (
     COLOURS,
     HATCHES,
@@ -24,10 +22,10 @@ from onedomain.reporting.figures.style import (
     legend_height,
     panels,
     percent,
-    without_axes,
+    show_image,
     wrapped,
 )
-from onedomain.reporting.segmented import Segmented, segmented
+from onedomain.reporting.segmented import Segmented, seen_in, segmented
 from onedomain.runs.records import RunRecords
 
 MOST_ROWS = 10  # images in all
@@ -52,10 +50,9 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     rows: list[tuple[str, Segmented]] = []
     domains = _unseen(groups, benchmark)
     for domain, outcomes in domains.items():
-        for place in range(OF_A_DOMAIN if OF_A_DOMAIN * len(domains) <= MOST_ROWS else 1):
-            picture = segmented(outcomes, place)
-            if picture is not None and len(rows) < MOST_ROWS:
-                rows.append((domain, picture))
+        of_a_domain = OF_A_DOMAIN if OF_A_DOMAIN * len(domains) <= MOST_ROWS else 1
+        rows += [(domain, picture) for picture in segmented(outcomes, of_a_domain)]
+    rows = rows[:MOST_ROWS]
     if not rows:
         raise Missing(NO_PIXELS)
     unsure = next((place for place, group in enumerate(groups) if group.method == UNSURE), len(groups) - 1)
@@ -65,16 +62,11 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     for (domain, picture), axes in zip(rows, shown, strict=True):
         pictures = (picture.image, picture.truth, *picture.said, picture.unsure[unsure])
         for each, pixels in zip(axes, pictures, strict=True):
-            each.imshow(pixels, cmap="gray", vmin=0, vmax=255, interpolation="none")
-            without_axes(each)
-        axes[0].set_ylabel(_beside(domain, picture), fontsize=NAME_SIZE)
+            show_image(each, pixels)
+        # A domain's name is written along its row, in lines that are not longer than the row is high.
+        letters = max(4, int(72 * _row_height(picture) // (0.62 * NAME_SIZE)))
+        axes[0].set_ylabel(wrapped(domain, letters, hyphens=True), fontsize=NAME_SIZE)
     return figure
-
-
-def _beside(domain: str, picture: Segmented) -> str:
-    """A domain's name in lines not longer than its row is high, which they are written along."""
-    letters = int(72 * _row_height(picture) // (0.62 * NAME_SIZE))
-    return wrapped(domain, max(4, letters), hyphens=True)
 
 
 def _row_height(picture: Segmented) -> float:
@@ -90,34 +82,29 @@ def _grid(
     height = _row_height(rows[0][1])
     columns = max(1, int(width // 1.15))
     legend = 0.1 + 0.18 * -(-len(handles) // columns)
-    figure = Figure(figsize=(width, height * len(rows) + legend + 0.45), layout="constrained")
-    FigureCanvasAgg(figure)
-    shown = [list(row) for row in figure.subplots(len(rows), len(names), squeeze=False)]
-    for axes, name in zip(shown[0], names, strict=True):
+    figure, cells = panels(len(rows) * len(names), height, len(names), extra=legend + 0.45, width=width)
+    for axes, name in zip(cells, names, strict=False):
         axes.set_title(wrapped(name, 20))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=1.2, columnspacing=1.0)
-    return figure, shown
+    return figure, [cells[first : first + len(names)] for first in range(0, len(cells), len(names))]
 
 
 def _handles(classes: Sequence[str], pictures: Sequence[Segmented]) -> list[Patch]:
     """A legend of the classes to be seen, and of void."""
-    colours = palette(classes) / 255
-    seen = sorted({number for picture in pictures for number in picture.classes})
-    found = [Patch(facecolor=tuple(colours[number]), edgecolor="black", label=classes[number]) for number in seen]
-    if any(picture.void for picture in pictures):
-        found.append(Patch(facecolor="white", edgecolor="#999999", hatch="////", label="void, not counted"))
-    return found
+    void: dict[str, Any] = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
+    return [
+        Patch(label=name, **(void if not colour else {"facecolor": colour, "edgecolor": "black"}))
+        for name, colour in seen_in(pictures, classes).items()
+    ]
 
 
 def _unseen(groups: Sequence[Contender], benchmark: str) -> dict[str, list[Outcome]]:
     """The answers of each group's first run on the unseen domains that all of them have, on the same images."""
-    answered = [group.runs[0].outcomes(benchmark) for group in groups]
     found = {}
-    for domain in answered[0]:
-        outcomes = [of_run[domain] for of_run in answered if domain in of_run]
-        same = len({outcome.fingerprint for outcome in outcomes}) == 1 and len(outcomes) == len(groups)
-        if same and outcomes[0].unseen and outcomes[0].dense:
-            found[domain] = outcomes
+    for domain, first in groups[0].runs[0].outcomes(benchmark).items():
+        answered = first_answers(groups, benchmark, domain)
+        if len(answered) == len(groups) and first.unseen and first.dense:
+            found[domain] = [outcome for _, outcome in answered]
     return found
 
 
@@ -153,19 +140,18 @@ def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         axes.grid(False, axis="y")
         axes.xaxis.set_major_formatter(percent)
     shown[-1].set_xlabel("intersection over union")
-    legend_above(figure, *shown[0].get_legend_handles_labels())
+    legend_above(figure, labels)
     return figure
 
 
 def _panels(runs: Sequence[RunRecords], benchmark: str) -> list[tuple[str, tuple[str, ...]]]:
     """Titles and domains: the unseen first; if they are many, all as one."""
-    unseen = {column.name: column.unseen for column in compare(runs, benchmark).columns}
-    ordered = sorted(unseen, key=lambda domain: not unseen[domain])
-    if len(ordered) <= MOST_PANELS:
-        return [(domain if unseen[domain] else f"{domain} (source)", (domain,)) for domain in ordered]
-    others = tuple(domain for domain in ordered if unseen[domain])
-    sources = [(f"{domain} (source)", (domain,)) for domain in ordered if not unseen[domain]]
-    return [(f"mean over {len(others)} unseen domains", others), *sources]
+    columns = compare(runs, benchmark).columns
+    unseen = [column.name for column in columns if column.unseen]
+    sources = [(f"{column.name} (source)", (column.name,)) for column in columns if not column.unseen]
+    if len(columns) <= MOST_PANELS:
+        return [*((domain, (domain,)) for domain in unseen), *sources]
+    return [(f"mean over {len(unseen)} unseen domains", tuple(unseen)), *sources]
 
 
 def _ious(group: Contender, domains: Sequence[str]) -> dict[str, float]:

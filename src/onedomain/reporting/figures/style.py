@@ -10,18 +10,20 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from onedomain.data.files import make_folder, write_atomically
+from onedomain.reporting.table import shortened
 
 WIDTH = 4.8  # inches: on a phone it shrinks to 0.78 of that, and letters of 9 points stay legible
 PNG_DPI = 200
-LONGEST_NAME = 23  # letters of a domain's name beside an axis
 
 # Okabe and Ito's colours; neighbours differ in marker, line and filling as well, so that none rests on colour alone.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
@@ -85,17 +87,23 @@ def look(place: int) -> dict[str, Any]:
 
 
 def panels(
-    count: int, height: float, columns: int = 2, extra: float = 0.0, **options: Any
+    count: int, height: float, columns: int = 2, extra: float = 0.0, width: float = WIDTH, **options: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure of `count` panels, each `height` inches high, in rows of `columns`; `extra` inches beside them."""
     columns = min(columns, count)
     rows = math.ceil(count / columns)
-    figure = Figure(figsize=(WIDTH, rows * height + extra), layout="constrained")
+    figure = Figure(figsize=(width, rows * height + extra), layout="constrained")
     FigureCanvasAgg(figure)
     axes = [axes for row in figure.subplots(rows, columns, squeeze=False, **options) for axes in row]
     for spare in axes[count:]:
         spare.remove()
     return figure, axes[:count]
+
+
+def show_image(axes: Axes, pixels: np.ndarray) -> None:
+    """Bytes as colours or greys, each pixel as a square."""
+    axes.imshow(pixels.squeeze(), cmap="gray", vmin=0, vmax=255, interpolation="none")
+    without_axes(axes)
 
 
 def without_axes(axes: Axes) -> None:
@@ -116,15 +124,6 @@ def wrapped(text: str, width: int = 30, lines: int = 3, hyphens: bool = False) -
     return "\n".join(textwrap.wrap(text, width, break_on_hyphens=hyphens, max_lines=lines, placeholder="…"))
 
 
-def shortened(text: str, most: int = LONGEST_NAME) -> str:
-    """A name that leaves room for what it names.
-
-    >>> shortened("a-rather-long-name-of-a-folder")
-    'a-rather-long-name-of-…'
-    """
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 def legend_columns(labels: Sequence[str]) -> int:
     widest = 37 + 4.9 * max(map(len, labels))  # points: the handle and the text
     return max(1, min(len(labels), int(72 * WIDTH // widest)))
@@ -135,11 +134,22 @@ def legend_height(labels: Sequence[str]) -> float:
     return 0.1 + 0.18 * math.ceil(len(labels) / legend_columns(labels))
 
 
-def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """One legend for all panels, in as many columns as fit."""
-    columns = legend_columns(labels)
-    labels = [shortened(label, 60) for label in labels]
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.2, handlelength=2.4)
+def legend_above(figure: Figure, order: Sequence[str] = ()) -> None:
+    """One legend of all that the panels name, in as many columns as fit; what is in `order` comes first."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        found |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    names = [*(name for name in order if name in found), *(name for name in found if name not in order)]
+    labels = [shortened(name, 60) for name in names]
+    options = {"ncols": legend_columns(names), "columnspacing": 1.2, "handlelength": 2.4}
+    figure.legend([found[name] for name in names], labels, loc="outside upper center", **options)
+
+
+def mean_line(axes: Axes, x: Sequence[float], values: Sequence[Sequence[float]], place: int, label: str = "") -> None:
+    """The means, as the n-th of several lines; whiskers are one deviation, where there are several values."""
+    spread = [stdev(each) if len(each) > 1 else math.nan for each in values]
+    whiskers = None if all(map(math.isnan, spread)) else spread
+    axes.errorbar(x, list(map(fmean, values)), yerr=whiskers, capsize=3, elinewidth=1.0, label=label, **look(place))
 
 
 @styled

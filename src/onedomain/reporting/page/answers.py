@@ -7,9 +7,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -17,55 +15,25 @@ from safetensors import SafetensorError, safe_open
 from onedomain.data.corruptions import CATEGORIES, SEVERITIES
 from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
+from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.comparison import Column, Comparison
-from onedomain.reporting.contenders import Contender
+from onedomain.reporting.contenders import Contender, answers_of, first_answers
+from onedomain.reporting.segmented import Segmented, seen_in, segmented
 from onedomain.runs.layout import CALIBRATION
 from onedomain.runs.records import RunRecords
 
 MOST_CARDS = 12  # images shown of a domain
+SMALL = 64  # pixels of a side, up to which an image is shown as squares, not smoothed
 OF_EACH_KIND = 3  # right and wrong answers of every method that are looked for among the kept images
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-@dataclass(frozen=True)
-class Warnings:
+class Warnings(NamedTuple):
     """Shares of wrong and of right answers that were flagged as out of domain; None without such answers."""
 
     of_wrong: float | None
     of_right: float | None
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What one method says of one image. For segmentation `right` is None and `said` a share of pixels."""
-
-    title: str
-    said: str
-    right: bool | None
-    confidence: float
-    entropy: float  # nats
-    doubt: float  # entropy as a share of the largest there can be
-    flagged: bool | None
-
-
-@dataclass(frozen=True)
-class Card:
-    """An image with what is on it and what each method says."""
-
-    source: str  # a data: address
-    truth: str | None
-    height: int
-    width: int
-    answers: tuple[Answer, ...]
-
-
-@dataclass(frozen=True)
-class Gallery:
-    domain: str
-    role: str
-    note: str
-    cards: tuple[Card, ...]
 
 
 def flags(run: RunRecords, outcome: Outcome) -> BoolArray | None:
@@ -101,49 +69,24 @@ def mean_warnings(contender: Contender, benchmark: str, domains: Sequence[str]) 
     known = [found for found in each if found is not None]
     if not known or len(known) < len(each):
         return None
-    return Warnings(_mean([found.of_wrong for found in known]), _mean([found.of_right for found in known]))
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Of the domains that have such answers at all."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    # Of the domains that have such answers at all.
+    return Warnings(*(mean_of_known(values) for values in zip(*known, strict=True)))
 
 
 def _share(values: BoolArray) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def answers_of(run: RunRecords, benchmark: str, domain: str) -> Outcome | None:
-    """What the run answered on a domain; None if that was not kept."""
-    outcome = run.outcomes(benchmark).get(domain)
-    if outcome is None:
-        return None
-    columns = [outcome.confidence, outcome.uncertainty, outcome.right, outcome.domain_score]
-    fits = all(column is None or column.shape == (outcome.count,) for column in columns)
-    images, sample = outcome.sample_images, outcome.sample
-    pictured = images.ndim == 4 and images.dtype == np.uint8 and len(images) <= len(sample)
-    inside = not len(sample) or (sample.min() >= 0 and sample.max() < outcome.count)
-    labels = [column for column in (outcome.labels, outcome.predicted) if column is not None and len(column)]
-    if not (fits and pictured and inside and all(column.max() < len(outcome.classes) for column in labels)):
-        given = f"the answers on {domain} do not fit together"
-        raise UserError(str(run.folder), given, f"score the run again: {run.evaluate_command(benchmark)}")
-    return outcome
-
-
-def galleries(comparison: Comparison) -> list[Gallery]:
+def galleries(comparison: Comparison) -> list[dict[str, Any]]:
     """Images of every domain whose answers were kept, with the answers of each method's first run."""
     found = []
     for column in _looked_at(comparison):
-        answered = []
-        for contender in comparison.contenders:
-            outcome = answers_of(contender.runs[0], comparison.benchmark, column.name)
-            if outcome is not None and len(outcome.sample_images):
-                answered.append((contender, outcome))
-        # Runs that were scored on other images than the first cannot stand beside it.
-        same = [(each, outcome) for each, outcome in answered if outcome.fingerprint == answered[0][1].fingerprint]
-        if same:
-            found.append(Gallery(column.name, column.role, column.note, _cards(same)))
+        answered = first_answers(
+            comparison.contenders, comparison.benchmark, column.name, lambda outcome: len(outcome.sample_images) > 0
+        )
+        if answered:
+            note = " · ".join(filter(None, (column.role, column.note)))
+            found.append({"domain": column.name, "note": note, "cards": _cards(column.name, answered)})
     return found
 
 
@@ -155,38 +98,53 @@ def _looked_at(comparison: Comparison) -> list[Column]:
     return [column for column in comparison.columns if not column.unseen or column.name in shown]
 
 
-def _cards(answered: Sequence[tuple[Contender, Outcome]]) -> tuple[Card, ...]:
+def _cards(domain: str, answered: Sequence[tuple[Contender, Outcome]]) -> list[dict[str, Any]]:
+    """Images, each with what is on it and what each method says."""
     first = answered[0][1]
     flagged = [flags(contender.runs[0], outcome) for contender, outcome in answered]
     cards = []
     sample = first.sample[: len(first.sample_images)]
     for place in choose([outcome.right[sample] for _, outcome in answered]):
-        image = sample[place]
-        pixels = first.sample_images[place]
+        image, pixels = sample[place], first.sample_images[place]
+        truth = None if first.labels is None else first.classes[first.labels[image]]
+        answers = [
+            _answer(contender.title, outcome, image, None if found is None else bool(found[image]))
+            for (contender, outcome), found in zip(answered, flagged, strict=True)
+        ]
+        wrong = [answer for answer in answers if answer["right"] is False]
+        silent = any(answer["flagged"] is False for answer in wrong)
         cards.append(
-            Card(
-                source=as_data_address(pixels),
-                truth=None if first.labels is None else first.classes[first.labels[image]],
-                height=pixels.shape[0],
-                width=pixels.shape[1],
-                answers=tuple(
-                    _answer(contender.title, outcome, image, None if found is None else bool(found[image]))
-                    for (contender, outcome), found in zip(answered, flagged, strict=True)
-                ),
-            )
+            {
+                "source": as_data_address(pixels),
+                "alt": f"{domain} image" + ("" if truth is None else f" of {truth}"),
+                "truth": truth,
+                "height": pixels.shape[0],
+                "width": pixels.shape[1],
+                "small": max(pixels.shape[:2]) <= SMALL,
+                "kinds": "silent wrong" if silent else "wrong" if wrong else "",  # what the filter asks for
+                "answers": answers,
+            }
         )
-    return tuple(cards)
+    return cards
 
 
-def _answer(title: str, outcome: Outcome, image: int, flagged: bool | None) -> Answer:
+def _answer(title: str, outcome: Outcome, image: int, flagged: bool | None) -> dict[str, Any]:
+    """What one method says of one image. For segmentation `right` is None and `said` a share of pixels."""
     entropy = float(outcome.uncertainty[image])
     if outcome.predicted is None:
-        said, right = f"{100 * outcome.right[image]:.0f}% of pixels", None
+        said, right = f"{outcome.right[image]:.0%} of pixels", None
     else:
         said, right = outcome.classes[outcome.predicted[image]], bool(outcome.right[image])
     most = math.log(max(2, len(outcome.classes)))
-    doubt = min(1.0, max(0.0, entropy / most))
-    return Answer(title, said, right, float(outcome.confidence[image]), entropy, doubt, flagged)
+    return {
+        "title": title,
+        "said": said,
+        "right": right,
+        "sure": f"{outcome.confidence[image]:.0%}",
+        "flagged": flagged,
+        "doubt": round(100 * min(1.0, max(0.0, entropy / most))),  # as a share of the largest entropy there can be
+        "entropy": f"{entropy:.2f}",
+    }
 
 
 def choose(rights: Sequence[Any], most: int = MOST_CARDS, of_each: int = OF_EACH_KIND) -> list[int]:
@@ -222,3 +180,47 @@ def as_data_address(pixels: np.ndarray) -> str:
     file = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(shown)).save(file, "PNG", optimize=True)
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+OF_A_DOMAIN = 2  # images
+FEW_DOMAINS = 3  # of more unseen domains than these one image each is shown
+
+
+def segments(comparison: Comparison) -> dict[str, Any] | None:
+    """All domains with their rows of pictures, and the colours of the classes to be seen in them.
+
+    Of each method's first run; None if no answers of segmentation were kept.
+    """
+    most = OF_A_DOMAIN if len(comparison.unseen) <= FEW_DOMAINS else 1
+    domains: list[dict[str, Any]] = []
+    pictures: list[Segmented] = []
+    for column in comparison.unseen:
+        answered = first_answers(
+            comparison.contenders,
+            comparison.benchmark,
+            column.name,
+            lambda outcome: outcome.dense and outcome.mask_predicted is not None,
+        )
+        shown = segmented([outcome for _, outcome in answered], most) if answered else []
+        if shown:
+            rows = [_row(answered, picture, place) for place, picture in enumerate(shown)]
+            domains.append({"domain": column.name, "note": column.note, "rows": rows})
+            pictures += shown
+    if not domains:
+        return None
+    return {"domains": domains, "legend": seen_in(pictures, comparison.contenders[0].runs[0].manifest.source.classes)}
+
+
+def _row(answered: Sequence[tuple[Contender, Outcome]], picture: Segmented, place: int) -> dict[str, Any]:
+    """Pairs: an image and its truth, then of each method what it says and how unsure it is."""
+    shown = [(picture.image, "image", ""), (picture.truth, "truth", "")]
+    for (contender, outcome), said, unsure in zip(answered, picture.said, picture.unsure, strict=True):
+        image = outcome.sample[place]
+        shown.append((said, contender.title, f"{outcome.right[image]:.0%} of pixels right"))
+        mean = f"{outcome.uncertainty[image]:.2f} nats a pixel"
+        shown.append((unsure[..., None], f"{contender.title}, uncertainty", mean))
+    height, width, _ = picture.image.shape
+    pictures = [
+        {"source": as_data_address(pixels), "caption": caption, "note": note} for pixels, caption, note in shown
+    ]
+    return {"pictures": pictures, "height": height, "width": width}

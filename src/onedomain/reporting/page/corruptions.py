@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
+from typing import NamedTuple
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.evaluation import corruption_error as robustness
 from onedomain.evaluation.corruption_error import Robustness
+from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender
 from onedomain.reporting.page.picture import in_sight
-from onedomain.reporting.table import MEAN, PLAIN, SECTION, Cell, Row, Table, number, numbers, percent
+from onedomain.reporting.table import MEAN, PLAIN, SECTION, Row, Table, number, numbers, percent
 from onedomain.runs.baseline import BASELINE, command_for_erm, trained_alike
 from onedomain.runs.records import RunRecords
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
 
 
-@dataclass(frozen=True)
-class Corruptions:
+class Corruptions(NamedTuple):
     maps: Sequence[Table]
     table: Table
     remarks: Sequence[str]
@@ -48,17 +48,15 @@ def _robustness(comparison: Comparison, run: RunRecords) -> Robustness:
     return robustness.from_records(rows, comparison.benchmark)
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
-
-
 def _map(identity: str, title: str, runs: Sequence[Robustness]) -> Table:
     """One method: a section of rows for each category, and one of means."""
 
     def row(name: str, of: Callable[[Robustness, int | None], float | None], kind: str = MEAN) -> Row:
-        severities = [*SEVERITIES, None]
-        return Row(name, [_coloured(_mean(of(run, severity) for run in runs)) for severity in severities], kind)
+        values = [mean_of_known(of(run, severity) for run in runs) for severity in (*SEVERITIES, None)]
+        shares = [None if value is None else round(100 * value, 1) for value in values]
+        return Row(
+            name, [replace(percent(value, 0), share=share) for value, share in zip(values, shares, strict=True)], kind
+        )
 
     def of_kinds(kinds: Sequence[str]) -> Callable[[Robustness, int | None], float | None]:
         return lambda run, severity: run.of_kinds(kinds, severity)
@@ -76,10 +74,6 @@ def _map(identity: str, title: str, runs: Sequence[Robustness]) -> Table:
     return Table(title, "severity", columns, rows, id=identity, look="heat", sortable=False)
 
 
-def _coloured(value: float | None) -> Cell:
-    return replace(percent(value, 0), share=None if value is None else round(100 * value, 1))
-
-
 def _robustness_table(
     comparison: Comparison, found: dict[str, list[Robustness]], identity: str
 ) -> tuple[Table, list[str]]:
@@ -89,9 +83,9 @@ def _robustness_table(
     rows, missing = [], []
     for contender in comparison.contenders:
         runs = found[contender.title]
-        accuracies = [_mean(run.clean for run in runs)]
-        accuracies += [_mean(run.of_kinds(KINDS, severity) for run in runs) for severity in (*SEVERITIES, None)]
-        accuracies += [_mean(run.of_categories() for run in runs)]
+        accuracies = [mean_of_known(run.clean for run in runs)]
+        accuracies += [mean_of_known(run.of_kinds(KINDS, severity) for run in runs) for severity in (*SEVERITIES, None)]
+        accuracies += [mean_of_known(run.of_categories() for run in runs)]
         pairs = []
         for run, own in zip(contender.runs, runs, strict=True):
             erm = _erm_beside(comparison, found, run)
@@ -100,7 +94,7 @@ def _robustness_table(
             else:
                 pairs.append((own, erm))
         ratios = [
-            _mean(own.relative_to(erm, severity)[name] for own, erm in pairs)
+            mean_of_known(own.relative_to(erm, severity)[name] for own, erm in pairs)
             for severity in (None, WORST)
             for name in ("mce", "rmce")
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender, is_baseline
@@ -12,8 +12,7 @@ from onedomain.reporting.page.answers import mean_warnings
 from onedomain.reporting.shown_metric import ACCURACY
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(NamedTuple):
     """`holds_up`: which method is best on unseen domains. `knows`: whether it can tell where it is not."""
 
     holds_up: str
@@ -48,8 +47,9 @@ def _holds_up(comparison: Comparison, best: Contender, average: Estimate) -> str
         return f"{verdict} on {where}: {both}{over}, a difference within chance."
     near = [each.title for each, estimate in ranked[1:] if each is not reference and too_close(average, estimate)]
     who = f"{best.title}, plain training," if plain_is_best else best.title
-    lead = f"{shown(average.mean)}{over}, {points(average.mean - beside.mean)} above {reference.title}"
-    remark = f"; {listed(near)} {'is' if len(near) == 1 else 'are'} too close to tell apart" if near else ""
+    lead = f"{shown(average.mean)}{over}, {100 * (average.mean - beside.mean):.1f} points above {reference.title}"
+    others = " and ".join(filter(None, (", ".join(near[:-1]), *near[-1:])))
+    remark = f"; {others} {'is' if len(near) == 1 else 'are'} too close to tell apart" if near else ""
     return f"{who} holds up best on {where}: {lead}{remark}."
 
 
@@ -84,7 +84,7 @@ def _knows(comparison: Comparison, best: Contender) -> str:
             return f"Whether {best.title} knows when it fails was not measured: a run of it has no calibration."
         found.append((1 - estimate.mean, flagged, domain))
     at_home = [
-        f" ({share(flagged, 0)} of new {column.name} images)"
+        f" ({flagged:.0%} of new {column.name} images)"
         for column in comparison.sources
         if (flagged := best.mean(column.name, "flagged")) is not None
     ]
@@ -92,9 +92,9 @@ def _knows(comparison: Comparison, best: Contender) -> str:
     if unwarned:
         _, error, flagged, domain = max(unwarned)
         verdict = "fails without a warning" if len(unwarned) == len(found) else "sometimes fails without a warning"
-        fact = f"of {domain} it gets {share(error, 0)} wrong and flags {share(flagged, 0)} as out of domain"
+        fact = f"of {domain} it gets {error:.0%} wrong and flags {flagged:.0%} as out of domain"
     else:
-        low, high = (share(extreme(flagged for _, flagged, _ in found), 0) for extreme in (min, max))
+        low, high = (f"{extreme(flagged for _, flagged, _ in found):.0%}" for extreme in (min, max))
         span = low if low == high else f"{low.removesuffix('%')} to {high}"
         verdict = "warns where it fails"
         fact = f"it flags {span} of {found[0][2] if len(found) == 1 else 'each unseen domain'} as out of domain"
@@ -109,7 +109,7 @@ def _knows_pixels(comparison: Comparison, best: Contender) -> str:
         return f"Whether {best.title} is more uncertain where it is wrong was not measured."
     lowest, domain = min(zip(known, comparison.compared, strict=True))
     verdict = "is more uncertain where it is wrong" if lowest > 0.5 else "is sometimes most certain where it is wrong"
-    fact = f"of a wrong and a right pixel of {domain} the wrong one is more uncertain in {share(lowest, 0)} of cases"
+    fact = f"of a wrong and a right pixel of {domain} the wrong one is more uncertain in {lowest:.0%} of cases"
     return f"{best.title} {verdict}: {fact}.{_away_and_at_home(comparison, best)}"
 
 
@@ -130,8 +130,7 @@ def _of_answers(comparison: Comparison, best: Contender) -> str:
     warned = mean_warnings(best, comparison.benchmark, comparison.compared)
     if warned is None or warned.of_wrong is None or warned.of_right is None:
         return ""
-    wrong, right = share(warned.of_wrong, 0), share(warned.of_right, 0)
-    return f" It flags {wrong} of its wrong answers and {right} of its right ones."
+    return f" It flags {warned.of_wrong:.0%} of its wrong answers and {warned.of_right:.0%} of its right ones."
 
 
 def seeds_of(contenders: Sequence[Contender]) -> str:
@@ -144,27 +143,3 @@ def seeds_of(contenders: Sequence[Contender]) -> str:
     if len(counts) == 1:
         return f"{counts[0]} {units}" if len(contenders) == 1 else f"{counts[0]} {units} each"
     return f"{counts[0]} to {counts[-1]} {units}"
-
-
-def share(value: float, digits: int = 1) -> str:
-    """
-    >>> share(0.4806), share(0.4806, 0)
-    ('48.1%', '48%')
-    """
-    return f"{100 * value:.{digits}f}%"
-
-
-def points(difference: float) -> str:
-    """
-    >>> points(0.0061), points(0.01)
-    ('0.6 points', '1.0 points')
-    """
-    return f"{100 * difference:.1f} points"
-
-
-def listed(names: Sequence[str]) -> str:
-    """
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -15,7 +15,7 @@ from onedomain.errors import UserError
 from onedomain.reporting.page.picture import FRAME, SHOWN
 from onedomain.reporting.page.runs import run_details
 from onedomain.reporting.page.sections import section
-from onedomain.reporting.render.html import as_html
+from onedomain.reporting.render.html import template
 from onedomain.runs.records import RunRecords, read_runs
 
 DOCTYPE = b"<!doctype html>"
@@ -44,25 +44,15 @@ def _is_page(path: Path) -> bool:
 
 def render(runs: Sequence[RunRecords]) -> str:
     """The page as text."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("onedomain.reporting.page"),
-        autoescape=True,  # names of domains, classes and folders are the user's
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["as_html"] = as_html
     scored = (benchmark for run in runs for benchmark in run.benchmarks if run.scores(benchmark))
     sections = [
         section(runs, benchmark, f"part-{number}") for number, benchmark in enumerate(dict.fromkeys(scored), start=1)
     ]
     script = _package_file("page.js")
     now = datetime.datetime.now(datetime.timezone.utc)
-    return environment.get_template("page.html").render(
+    return template("onedomain.reporting.page", "page.html").render(
         version=__version__,
-        title=f"{', '.join(each.name for each in sections)}: which method holds up where",
+        title=f"{', '.join(each['name'] for each in sections)}: which method holds up where",
         made=now.isoformat(timespec="seconds"),
         made_text=f"{now.day} {now:%B %Y, %H:%M} UTC",
         style=_package_file("page.css"),

@@ -16,32 +16,24 @@ from onedomain.runs.records import RunRecords
 
 def run_details(runs: Sequence[RunRecords]) -> list[dict[str, Any]]:
     """In the order given."""
-    return [
-        {
-            "title": run_title(run),
-            "seed": _seed(run),
-            "folder": str(run.folder),
-            "commands": "\n".join(commands_to_repeat(run)) if repeatable(run) else "",
-            "how": _how(run),
-            "facts": [{"name": name, "text": text} for name, text in _facts(run).items()],
-            "settings": _settings(run.manifest),
-            "adapting": _adapting(run),
-        }
-        for run in runs
-    ]
-
-
-def _adapting(run: RunRecords) -> list[dict[str, str]]:
-    """The settings of an adaptation; none from scratch, where those of the run are the same."""
-    info = run.manifest.adaptation
-    if info is None or info.from_scratch:
-        return []
-    return _settings(info)
-
-
-def _seed(run: RunRecords) -> str:
-    info = run.manifest.adaptation
-    return f"seed {run.manifest.seed}" if info is None else f"draw {info.draw}"
+    found = []
+    for run in runs:
+        info = run.manifest.adaptation
+        # From scratch the settings of the run are those of adapting.
+        adapting = [] if info is None or info.from_scratch else _settings(info)
+        found.append(
+            {
+                "title": run_title(run),
+                "seed": f"seed {run.manifest.seed}" if info is None else f"draw {info.draw}",
+                "folder": str(run.folder),
+                "commands": "\n".join(commands_to_repeat(run)) if repeatable(run) else "",
+                "how": _how(run),
+                "facts": _facts(run),
+                "settings": _settings(run.manifest),
+                "adapting": adapting,
+            }
+        )
+    return found
 
 
 def _how(run: RunRecords) -> str:

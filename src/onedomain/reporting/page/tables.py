@@ -1,13 +1,211 @@
-"""Two tables of the report: what was trained on what, and what the scores were measured on."""
+"""The tables of the report: scores, uncertainty, what was trained on what, and what the scores were measured on."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean
+from typing import NamedTuple
 
-from onedomain.reporting.comparison import Comparison
+from onedomain.data.corruptions import CATEGORIES
+from onedomain.reporting.average import mean
+from onedomain.reporting.comparison import Column as Domain
+from onedomain.reporting.comparison import Comparison, Domains
 from onedomain.reporting.contenders import Contender
-from onedomain.reporting.table import Cell, Row, Table, count, number, numbers, text, texts, words
+from onedomain.reporting.estimates import NORMAL
+from onedomain.reporting.page.answers import Warnings, mean_warnings
+from onedomain.reporting.page.headline import seeds_of
+from onedomain.reporting.shown_metric import ACCURACY
+from onedomain.reporting.table import (
+    BEST,
+    CLOSE,
+    GAP,
+    Cell,
+    Column,
+    Row,
+    Table,
+    count,
+    deviation,
+    interval,
+    number,
+    numbers,
+    percent,
+    text,
+    texts,
+    words,
+)
 from onedomain.runs.manifest import Environment
+
+
+def accuracy_table(comparison: Comparison, identity: str = "") -> Table:
+    """Methods × domains: the average first, so that it is in sight on a phone, and the source last."""
+    compared = len(comparison.compared)
+    left_out = len(comparison.unseen) - compared
+    over = f"of {compared} unseen" if not left_out else f"of the {compared} comparable"
+    average = Column("average", note=over, order="descending", role="average")
+    shown: list[tuple[Column, Domains]] = [(average, tuple(comparison.compared))]
+    if comparison.corrupted:
+        shown += _by_category(comparison)
+    else:
+        shown += [(Column(each.name, note=_column_note(each)), each.name) for each in comparison.unseen]
+    home = [*comparison.adapted_to, *comparison.sources]
+    shown += [(Column(each.name, note=_column_note(each), role="home"), each.name) for each in home]
+    rows = []
+    for contender in comparison.contenders:
+        cells = [_cell(comparison, contender, domains) for _, domains in shown]
+        badge = "reduced" if contender.reduced else ""
+        rows.append(Row(contender.title, cells, note=_row_note(contender), badge=badge))
+    return Table(
+        f"{comparison.metric.heading} on unseen domains, %",
+        "method",
+        [column for column, _ in shown],
+        rows,
+        [_legend(comparison, rows)],
+        id=f"{identity}-accuracy",
+        look="accuracy",
+    )
+
+
+def _by_category(comparison: Comparison) -> list[tuple[Column, Domains]]:
+    """Corruptions are many: their means by category, and over the categories. Each of them is in the heat maps."""
+    found: dict[str, tuple[str, ...]] = {}
+    for category, kinds in CATEGORIES.items():
+        domains = tuple(name for name in comparison.compared if name.rpartition("-")[0] in kinds)
+        if domains:
+            found[category] = domains
+    columns: list[tuple[Column, Domains]] = [
+        (Column(f"{len(found)} categories", note="their mean"), tuple(found.values()))
+    ]
+    return columns + [(Column(name, note=f"of {len(domains)}"), domains) for name, domains in found.items()]
+
+
+def _column_note(column: Domain) -> str:
+    parts = [] if column.unseen else ["adapted to" if column.adapted_to else "the source"]
+    parts += [column.note] if column.note and column.unseen else []
+    parts += [] if column.same_images else ["different images"]
+    return " · ".join([*parts, f"{column.count:,}"])
+
+
+def _row_note(contender: Contender) -> str:
+    seeds, unit = contender.seeds, contender.repeated
+    which = f"{unit}\u00a0{seeds[0]}" if len(seeds) == 1 else f"{len(seeds)}\u00a0{unit}s"
+    trained, usual = contender.reduced.get("steps", (contender.steps, 0))
+    if trained != contender.steps:  # of an adapted run: what its parent fell short of
+        return f"{contender.steps:,} steps after {trained:,} of {usual:,} · {which}"
+    return f"{contender.steps:,} {f'of {usual:,} ' if usual else ''}steps · {which}"
+
+
+def _cell(comparison: Comparison, contender: Contender, domains: Domains) -> Cell:
+    estimate = comparison.estimate(contender, domains)
+    if estimate is None:
+        return Cell(GAP)
+    if estimate.deviation is not None:
+        spread = deviation(100 * estimate.deviation, 1)
+    elif isinstance(domains, str):
+        spread = interval(*(comparison.interval(contender, domains) or ()))
+    else:
+        half = NORMAL * math.sqrt(estimate.of_images)
+        spread = interval(estimate.mean - half, estimate.mean + half)
+    paper = comparison.paper(contender, domains)
+    return replace(
+        percent(estimate.mean, 1, spread),
+        share=round(100 * estimate.mean, 1),
+        mark=comparison.mark(contender, domains),
+        paper="" if paper is None else number(paper, 2).text,
+    )
+
+
+def _legend(comparison: Comparison, rows: Sequence[Row]) -> str:
+    cells = [cell for row in rows for cell in row.cells]
+    parts = []
+    if any(cell.mark == BEST for cell in cells):
+        parts.append("★ best of its column")
+    if any(cell.mark == CLOSE for cell in cells):
+        parts.append("≈ chance may explain the distance to the best (95%)")
+    counts = [len(each.runs) for each in comparison.contenders]
+    by = "" if comparison.metric is ACCURACY else ", by a bootstrap: too narrow where they are frames of one video"
+    parts += [f"small: 95% interval over images{by}"] if min(counts) == 1 else []
+    units = sorted({f"{each.repeated}s" for each in comparison.contenders if len(each.runs) > 1}, reverse=True)
+    parts += [f"± standard deviation over {' or '.join(units)}"] if units else []
+    parts += ["paper: as published"] if any(cell.paper for cell in cells) else []
+    return f"{'; '.join(parts)}. {seeds_of(comparison.contenders).capitalize()}."
+
+
+class Doubt(NamedTuple):
+    """A column of the tables of uncertainty."""
+
+    name: str
+    what: str
+    metric: str  # of the records, or of `Warnings`
+    better: Callable[[Sequence[float]], float] | None  # max, min, or None where neither is better
+    percent: bool = False
+
+
+DOUBTS = (
+    Doubt("flagged", "images called out of domain, %; 5 on new images of the source", "flagged", None, percent=True),
+    Doubt("wrong flagged", "of the wrong answers, %", "of_wrong", max, percent=True),
+    Doubt("right flagged", "of the right answers, %: needless alarms", "of_right", min, percent=True),
+    Doubt(
+        "error AUROC",
+        "chance that a wrong answer is more uncertain than a right one; 0.5 is blind",
+        "error_auroc",
+        max,
+    ),
+    Doubt("entropy", "mean of the predictions' entropy, nats: how uncertain the model is", "entropy", None),
+    Doubt("AURC", "mean error when the most uncertain answers are dropped first", "aurc", min),
+    Doubt("ECE", "expected calibration error: how far confidence is from accuracy, %", "ece", min, percent=True),
+    Doubt("NLL", "negative log-likelihood of the truth, nats", "nll", min),
+    Doubt("Brier", "squared distance of the probabilities from the truth", "brier", min),
+)
+
+
+def uncertainty_table(comparison: Comparison, identity: str) -> Table:
+    """One row per method; each value is the mean over the unseen domains that all have."""
+    values = [
+        [_value(each, comparison.benchmark, comparison.compared, doubt) for doubt in DOUBTS]
+        for each in comparison.contenders
+    ]
+    alike = [row for each, row in zip(comparison.contenders, values, strict=True) if each in comparison.rivals]
+    best: list[float | None] = [None] * len(DOUBTS)
+    for place, doubt in enumerate(DOUBTS):
+        known = [value for row in alike if (value := row[place]) is not None]
+        if doubt.better is not None and known and len(alike) > 1:
+            best[place] = doubt.better(known)
+    rows = [
+        Row(contender.title, list(map(_doubt, DOUBTS, row, best)))
+        for contender, row in zip(comparison.contenders, values, strict=True)
+    ]
+    count = len(comparison.compared)
+    caption = f"Mean over {'the unseen domain' if count == 1 else f'{count} unseen domains'}"
+    return Table(caption, "method", numbers(*(doubt.name for doubt in DOUBTS)), rows, id=f"{identity}-doubts")
+
+
+def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
+    rows = []
+    for contender in comparison.contenders:
+        for column in [*comparison.unseen, *comparison.adapted_to, *comparison.sources]:
+            estimate = comparison.estimate(contender, column.name)
+            if estimate is None:
+                continue
+            values = [_value(contender, comparison.benchmark, [column.name], doubt) for doubt in DOUBTS]
+            name = f"{column.name} (source)" if column in comparison.sources else column.name
+            rows.append(Row(contender.title, [text(name), percent(estimate.mean, 1), *map(_doubt, DOUBTS, values)]))
+    columns = [*words("domain"), *numbers(comparison.metric.title, *(doubt.name for doubt in DOUBTS))]
+    return Table("Every method on every domain", "method", columns, rows, id=f"{identity}-doubts-by-domain")
+
+
+def _value(contender: Contender, benchmark: str, domains: Sequence[str], doubt: Doubt) -> float | None:
+    """The plain mean over domains; None if one of them lacks it."""
+    if doubt.metric not in Warnings._fields:
+        return mean(contender.mean(domain, doubt.metric) for domain in domains)
+    warned = mean_warnings(contender, benchmark, domains)
+    return None if warned is None else getattr(warned, doubt.metric)
+
+
+def _doubt(doubt: Doubt, value: float | None, best: float | None = None) -> Cell:
+    shown = percent(value, 1) if doubt.percent else number(value)
+    return replace(shown, mark=BEST) if best is not None and value == best else shown
 
 
 def training_table(comparison: Comparison, identity: str) -> Table:
@@ -29,7 +227,7 @@ def training_table(comparison: Comparison, identity: str) -> Table:
             text(first.network.name or first.network.own or ""),
             Cell(f"{parameters / 1e6:.2f} M", parameters),
             count(contender.steps),
-            Cell(_repeats(contender), len(contender.seeds)),
+            Cell(f"{'draws ' if contender.adapted_to else ''}{', '.join(contender.seeds)}", len(contender.seeds)),
             number(minutes, 1),
             Cell(", ".join(devices), devices[0]),
         ]
@@ -40,10 +238,6 @@ def training_table(comparison: Comparison, identity: str) -> Table:
     columns = [*words("trained on"), *numbers("images", "classes"), *words("network"), *numbers("parameters", "steps")]
     columns += [*words("seeds"), *numbers("minutes per run"), *words("on")]
     return Table(caption, "method", columns, rows, id=f"{identity}-trained")
-
-
-def _repeats(contender: Contender) -> str:
-    return f"{'draws ' if contender.adapted_to else ''}{', '.join(contender.seeds)}"
 
 
 def device(environment: Environment) -> str:

@@ -17,12 +17,9 @@ def as_csv(table: Table) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*(["section"] if sections else []), *table.headings])
     for section, row in _rows(table):
-        writer.writerow([*([section] if sections else []), row.title, *(_rounded(cell.value) for cell in row.cells)])
+        values = [round(each.value, 4) if isinstance(each.value, float) else each.value for each in row.cells]
+        writer.writerow([*([section] if sections else []), row.title, *values])
     return text.getvalue()
-
-
-def _rounded(value: float | str | None) -> float | str | None:
-    return round(value, 4) if isinstance(value, float) else value
 
 
 def as_json(table: Table) -> str:

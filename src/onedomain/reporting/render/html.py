@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onedomain.reporting.table import MARKS, Table, one_line
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    return template(
+        "onedomain.reporting.render", "table.html", lambda value: one_line(value) if type(value) is str else value
+    )
 
 
 def as_html(table: Table) -> Markup:
@@ -19,16 +27,17 @@ def as_html(table: Table) -> Markup:
     return Markup(_template().render(table=table, marks=MARKS))
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
+def template(package: str, name: str, finalize: Callable[[Any], Any] | None = None) -> Template:
+    """A template from a package's folder `templates`, where `as_html` shows a table."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("onedomain.reporting.render"),
+        loader=PackageLoader(package),
         autoescape=True,  # names of domains, classes and folders are the user's
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: one_line(value) if type(value) is str else value,
+        finalize=finalize,
     )
-    return environment.get_template("table.html")
+    environment.filters["as_html"] = as_html
+    return environment.get_template(name)

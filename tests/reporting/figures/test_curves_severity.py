@@ -8,9 +8,9 @@ import pytest
 from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.data.files import to_json_lines
 from onedomain.reporting.figures import figures_for, save
+from onedomain.reporting.figures.curves import MOST_LINES, over_severity
+from onedomain.reporting.figures.declare import Missing
 from onedomain.reporting.figures.domains import accuracy
-from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.severity import MOST_LINES, over_severity
 from onedomain.reporting.names import method_title
 from onedomain.runs.records import read_run
 from tests.reporting.figures.made import add_outcome, add_snapshot, make_run

@@ -5,8 +5,8 @@ from statistics import stdev
 import pytest
 
 from onedomain.data.files import to_json_lines
-from onedomain.reporting.figures.ingredients import Missing
-from onedomain.reporting.figures.shots import accuracy_over_shots
+from onedomain.reporting.figures.curves import accuracy_over_shots
+from onedomain.reporting.figures.declare import Missing
 from onedomain.runs.records import read_run
 from tests.reporting.page.made import adapted, made_rows, made_run, write_run
 
@@ -34,7 +34,7 @@ def runs(tmp_path):
 def points(axes, label):
     """Shots, accuracy and length of the whisker of a line."""
     line = next(each for each in axes.containers if each.get_label() == label)
-    segments = line[2][0].get_segments()
+    segments = line[2][0].get_segments() if line.has_yerr else []
     heights = [(segment[1][1] - segment[0][1]) / 2 if len(segment) else None for segment in segments]
     return [round(x) for x in line[0].get_xdata()], list(line[0].get_ydata()), heights
 
