@@ -13,6 +13,7 @@ from onedomain.data.datasets.base import Row as DataRow
 from onedomain.data.progress import say
 from onedomain.evaluation.measures import METRICS
 from onedomain.evaluation.scores import Evaluation, Scores, mean_of
+from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.render.terminal import show
 from onedomain.reporting.table import (
     GAP,
@@ -154,15 +155,16 @@ def show_adapted(run: Run, adapted: Adapted) -> None:
     )
 
 
-def show_comparison(evaluations: Mapping[str, Evaluation], source: str) -> None:
-    """Methods as rows, domains as columns."""
-    unseen = next(iter(evaluations.values())).unseen
+def show_comparison(comparison: Comparison) -> None:
+    """Methods as rows, the best on average first; domains as columns."""
+    sources, unseen = ([column.name for column in each] for each in (comparison.sources, comparison.unseen))
     rows = []
-    for method, evaluation in evaluations.items():
-        values = [evaluation[name].accuracy for name in (source, *unseen)]
-        rows.append(Row(method, [percent(value) for value in (*values, evaluation.average())]))
-    columns = numbers(f"{source} (source)", *unseen, "average unseen")
-    show(Table("Accuracy %, domains never trained on", "method", columns, rows))
+    for contender in comparison.contenders:
+        found = [comparison.estimate(contender, domain) for domain in (*sources, *unseen)]
+        cells = [percent(None if each is None else each.mean) for each in (*found, comparison.average(contender))]
+        rows.append(Row(contender.title, cells))
+    columns = numbers(*(f"{name} (source)" for name in sources), *unseen, "average unseen")
+    show(Table(f"{comparison.metric.heading} %, domains never trained on", "method", columns, rows))
 
 
 def evaluation_as_json(
