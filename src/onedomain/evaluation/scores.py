@@ -202,7 +202,7 @@ def score(
 
 
 class _Answers:
-    """Right and wrong answers with their doubt, one an image: few enough to keep."""
+    """Right and wrong answers with their doubt, one per image: few enough to keep."""
 
     def __init__(self) -> None:
         self.rights: list[BoolArray] = []

@@ -92,7 +92,7 @@ def test_the_headline_says_miou_and_whether_uncertainty_finds_wrong_pixels(folde
     assert said.holds_up == "SDG holds up best on dusk: 40.0% mIoU, 10.0 points above ERM."
     assert "SDG is more uncertain where it is wrong: of a wrong and a right pixel of dusk" in said.knows
     assert "in 80% of cases" in said.knows
-    assert said.knows.endswith("Its uncertainty is higher on dusk than on home: 1.00 and 0.50 nats a pixel.")
+    assert said.knows.endswith("Its uncertainty is higher on dusk than on home: 1.00 and 0.50 nats per pixel.")
     blind = headline(compare(read_runs([dense_run(tmp_path / "x", "gud", 0.3, 0.9, 0.4, auroc=0.4)]), "bench"))
     assert blind.holds_up == "GUD has 30.0% mIoU on dusk, against 60.0% mIoU on home, its source."
     assert "is sometimes most certain where it is wrong" in blind.knows
@@ -123,7 +123,7 @@ def test_pictures_of_each_unseen_domain(folders):
     assert truth[0, 2].tolist() == palette(CLASSES)[1].tolist()
     assert said[0, 0].tolist() == palette(CLASSES)[2].tolist()
     assert unsure.min() == 255
-    assert (pictures[2]["note"], pictures[3]["note"]) == ("25% of pixels right", "1.00 nats a pixel")
+    assert (pictures[2]["note"], pictures[3]["note"]) == ("25% of pixels right", "1.00 nats per pixel")
     assert list(found["legend"]) == [*CLASSES, "void, not counted"]
 
 

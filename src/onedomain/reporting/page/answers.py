@@ -217,7 +217,7 @@ def _row(answered: Sequence[tuple[Contender, Outcome]], picture: Segmented, plac
     for (contender, outcome), said, unsure in zip(answered, picture.said, picture.unsure, strict=True):
         image = outcome.sample[place]
         shown.append((said, contender.title, f"{outcome.right[image]:.0%} of pixels right"))
-        mean = f"{outcome.uncertainty[image]:.2f} nats a pixel"
+        mean = f"{outcome.uncertainty[image]:.2f} nats per pixel"
         shown.append((unsure[..., None], f"{contender.title}, uncertainty", mean))
     height, width, _ = picture.image.shape
     pictures = [

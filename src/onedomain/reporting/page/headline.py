@@ -122,7 +122,7 @@ def _away_and_at_home(comparison: Comparison, best: Contender) -> str:
     where = domains[0] if len(domains) == 1 else "unseen domains"
     word = "higher" if away > home else "not higher"
     source = comparison.sources[0].name
-    return f" Its uncertainty is {word} on {where} than on {source}: {away:.2f} and {home:.2f} nats a pixel."
+    return f" Its uncertainty is {word} on {where} than on {source}: {away:.2f} and {home:.2f} nats per pixel."
 
 
 def _of_answers(comparison: Comparison, best: Contender) -> str:

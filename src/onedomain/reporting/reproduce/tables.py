@@ -273,7 +273,7 @@ TABLES = {
             ),
             columns=(*_FEW_SHOT, average_over(*_FEW_SHOT)),
             notes=(
-                "Shots are images a class. All draws of a row are adapted from one trained run, of seed 0; steps and "
+                "Shots are images per class. All draws of a row are adapted from one trained run, of seed 0; steps and "
                 "minutes of adapted rows are those of adapting alone.",
                 "The unsupervised systems are not run: what they learn without labels is not in the library. The paper "
                 "seems to quote them, FADA and CCSA from other papers, with other networks.",
