@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS
+from onedomain.data.corruptions import Corruption
 from onedomain.errors import UserError
 from onedomain.reporting.average import average, fingerprint, mean, shared_domains
 from onedomain.reporting.contenders import Contender, adapted_to, contenders_of, trained_for
@@ -36,6 +37,7 @@ class Column:
     adapted_to: bool  # by some of the runs: a few of its images were learned
     in_all: bool  # whether every run was scored on it
     compared: bool  # whether it counts in the average over unseen domains
+    corruption: Corruption | None  # that its images are under
 
     @property
     def role(self) -> str:
@@ -205,6 +207,7 @@ def _columns(runs: Sequence[RunRecords], benchmark: str) -> tuple[Column, ...]:
                 adapted_to=len(new) < len(scored),
                 in_all=len(scored) == len(runs),
                 compared=unseen and domain in shared,
+                corruption=Corruption(first["corruption"], first["severity"]) if "corruption" in first else None,
             )
         )
     return tuple(columns)

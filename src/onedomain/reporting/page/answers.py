@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from onedomain.data.corruptions import CATEGORIES, SEVERITIES
+from onedomain.data.corruptions import CATEGORIES, SEVERITIES, Corruption
 from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.average import mean_of_known
@@ -94,8 +94,8 @@ def _looked_at(comparison: Comparison) -> list[Column]:
     """All domains; of corruptions, which are too many to look at, the first of each category at its worst."""
     if not comparison.corrupted:
         return list(comparison.columns)
-    shown = {f"{kinds[0]}-{SEVERITIES[-1]}" for kinds in CATEGORIES.values()}
-    return [column for column in comparison.columns if not column.unseen or column.name in shown]
+    shown = [Corruption(kinds[0], SEVERITIES[-1]) for kinds in CATEGORIES.values()]
+    return [column for column in comparison.columns if not column.unseen or column.corruption in shown]
 
 
 def _cards(domain: str, answered: Sequence[tuple[Contender, Outcome]]) -> list[dict[str, Any]]:

@@ -71,7 +71,11 @@ def _by_category(comparison: Comparison) -> list[tuple[Column, Domains]]:
     """Corruptions are many: their means by category, and over the categories. Each of them is in the heat maps."""
     found: dict[str, tuple[str, ...]] = {}
     for category, kinds in CATEGORIES.items():
-        domains = tuple(name for name in comparison.compared if name.rpartition("-")[0] in kinds)
+        domains = tuple(
+            column.name
+            for column in comparison.columns
+            if column.compared and column.corruption and column.corruption.kind in kinds
+        )
         if domains:
             found[category] = domains
     columns: list[tuple[Column, Domains]] = [
