@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,7 +53,7 @@ class RunScores:
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(ABC):
     """A number of each row, ours and the paper's.
 
     `over` are the domains that it is computed of. Columns of one `group` stand together, those of another in a table
@@ -67,9 +68,9 @@ class Column:
     group: str = field(default="", kw_only=True)
     baseline: str = field(default="", kw_only=True)
 
+    @abstractmethod
     def value(self, run: RunScores, scored: Sequence[str], baseline: RunScores | None = None) -> float | None:
         """`scored` are the domains that all runs of the table have, `baseline` the run that this is relative to."""
-        raise NotImplementedError
 
     def paper(self, table: str, method: str, scored: Sequence[str]) -> float | None:
         """As printed: over fewer domains it is another number."""
