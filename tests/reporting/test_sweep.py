@@ -13,9 +13,9 @@ import time
 
 import pytest
 
+from onedomain.data.folders import sole_use
 from onedomain.errors import UserError
-from onedomain.reporting import sweep
-from onedomain.reporting.sweep import Job, run_jobs, sole_use
+from onedomain.reporting.sweep import Job, run_jobs
 from tests.conftest import ROOT
 
 
@@ -152,21 +152,14 @@ def test_a_second_stop_kills_what_does_not_end(job):
     assert time.monotonic() - begun < 20
 
 
-def test_one_call_at_a_time_works_in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep, "SECONDS_TO_WAIT_FOR_LOCK", 0.1)
-    with sole_use(tmp_path), pytest.raises(UserError, match="is in use by another call"), sole_use(tmp_path):
-        pass
-    with sole_use(tmp_path):
-        pass
-
-
-def test_processes_of_a_killed_call_hold_the_folder_until_they_end(tmp_path, monkeypatch):
+def test_processes_of_a_killed_call_hold_the_folder_until_they_end(tmp_path):
     """Else a second call would train in folders that the first one's processes still write to."""
     program = """
         import sys
         from pathlib import Path
         from onedomain.cli.board import board
-        from onedomain.reporting.sweep import Job, run_jobs, sole_use
+        from onedomain.data.folders import sole_use
+        from onedomain.reporting.sweep import Job, run_jobs
         child = "import time; open('begun', 'w').close(); time.sleep(2)"
         with sole_use(Path(".")) as keep_open, board("x", 1) as shown:
             run_jobs([Job("a", (sys.executable, "-c", child), Path("a.log"), 1.0)], 1, shown, keep_open)
@@ -180,9 +173,7 @@ def test_processes_of_a_killed_call_hold_the_folder_until_they_end(tmp_path, mon
         time.sleep(0.05)
     process.kill()
     process.communicate()
-    monkeypatch.setattr(sweep, "SECONDS_TO_WAIT_FOR_LOCK", 0.1)
     with pytest.raises(UserError, match="in use"), sole_use(tmp_path):
         pass
-    monkeypatch.setattr(sweep, "SECONDS_TO_WAIT_FOR_LOCK", 20.0)
-    with sole_use(tmp_path):
+    with sole_use(tmp_path, seconds=20.0):
         pass

@@ -11,6 +11,7 @@ from typing import Any
 from onedomain.benchmarks.protocol.recipes import completed_record
 from onedomain.cli.board import board
 from onedomain.data.files import make_folder, read_json_lines, to_json_lines, write_atomically
+from onedomain.data.folders import sole_use
 from onedomain.data.progress import duration, say
 from onedomain.errors import OnedomainError, UserError
 from onedomain.reporting import table as model
@@ -21,10 +22,10 @@ from onedomain.reporting.reproduce.formats import tables, write_files
 from onedomain.reporting.reproduce.grid import Estimate, Request, collect, estimate, load_data, run_grid
 from onedomain.reporting.reproduce.plan import PlannedRun, planned_steps
 from onedomain.reporting.reproduce.result import Result, tabulate
-from onedomain.reporting.sweep import sole_use
 from onedomain.runs.commandline import setting_text
 
 RECORDS = "records.jsonl"
+SECONDS_TO_WAIT = 15.0  # processes whose parent was killed end when they next tell their progress
 WIDTH = 160  # where the output is not a terminal: the tables of the paper are wide
 PLANNED = ("method", "changed settings", "seed", "state", "about", "folder")
 
@@ -44,7 +45,7 @@ def run_and_show(request: Request, as_json: bool) -> None:
     """Run what is not there yet, then print and keep the table of all that is."""
     benches = load_data(request)
     request.plan(benches)  # what is wrong with it is told before anything is written
-    with sole_use(request.folder) as keep_open:
+    with sole_use(request.folder, seconds=SECONDS_TO_WAIT, say=say, deep=False) as keep_open:
         grid = run_grid(request, benches, board, keep_open)
         runs = request.plan(benches)
         failed = [each.name for each in grid.failed]

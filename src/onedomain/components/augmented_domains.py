@@ -12,7 +12,7 @@ import torch
 from onedomain.components.compact import as_bytes
 from onedomain.data.arrays import SUFFIX, save_arrays
 from onedomain.data.domain import Batch, Chosen, Domain, IntArray
-from onedomain.data.files import make_folder, os_errors_are_user_errors
+from onedomain.data.files import allocate, make_folder, os_errors_are_user_errors
 from onedomain.data.memory import PIXELS_WITH_GRADIENTS, images_at_once
 from onedomain.errors import UserError
 
@@ -96,7 +96,13 @@ class AugmentedDomain:
             return
         make_folder(folder)
         with os_errors_are_user_errors(path):
+            path.unlink(missing_ok=True)  # another file of that name may be a link to one elsewhere
             self.images = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
+        try:
+            allocate(path, path.stat().st_size)
+        except UserError:
+            path.unlink()
+            raise
 
     def _open(self, path: Path, shape: tuple[int, ...]) -> np.ndarray:
         try:
@@ -104,6 +110,8 @@ class AugmentedDomain:
             images = np.lib.format.open_memmap(path, mode="r+")
         except (OSError, ValueError) as error:
             raise UserError(str(path), f"cannot be read ({str(error)[:100]})", "the file that this run wrote") from None
+        if path.stat().st_nlink > 1:
+            raise UserError(str(path), "has a second name elsewhere, whose content would change", "a copy of it")
         if images.shape != shape or images.dtype != np.float16:
             given = f"holds {images.dtype} of shape {images.shape}"
             raise UserError(str(path), given, f"float16 of shape {shape}, as this run wrote")

@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from onedomain.errors import UserError
 
@@ -54,6 +54,26 @@ def write_atomically(path: Path, content: bytes | str) -> None:
             raise
 
 
+def open_own(path: Path, mode: str, buffering: int = -1) -> TextIO:
+    """Open a text file to write to, but not through a link: in a folder that others made it may lead elsewhere."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+    return open(path, mode, buffering, encoding="utf-8", opener=opener)  # type: ignore[return-value]
+
+
+def allocate(path: Path, size: int) -> None:
+    """Take the room that a file needs on the disk before it is mapped: else a full disk would end in a signal."""
+    with os_errors_are_user_errors(path), path.open("rb+") as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.seek(0, os.SEEK_END)
+            for start in range(file.tell(), size, 2**24):
+                file.write(bytes(min(2**24, size - start)))
+
+
 def make_folder(path: Path) -> None:
     with os_errors_are_user_errors(path):
         path.mkdir(parents=True, exist_ok=True)
@@ -70,12 +90,6 @@ def changed_since(note: Path, made: Mapping[str, Any]) -> tuple[str, Any] | None
         return next(((key, before.get(key)) for key, value in made.items() if before.get(key) != value), None)
     except (ValueError, AttributeError):
         return next(iter(made)), None
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove what a killed process left half written."""
-    for leftover in folder.glob(f"{TEMPORARY}*"):
-        leftover.unlink(missing_ok=True)
 
 
 def read_json_lines(path: Path, needed: str) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from onedomain.data.domain import Domain, IntArray
+from onedomain.data.files import allocate
 from onedomain.data.image_files import decode_image, find_images, no_image
 from onedomain.data.progress import progress
 from onedomain.errors import UserError, unknown
@@ -108,7 +109,8 @@ def read_images(files: Sequence[Path], *, size: tuple[int, int] | None, channels
     if np.prod(shape, dtype=np.int64) <= _IN_MEMORY:
         images = np.empty(shape, np.uint8)
     else:
-        with tempfile.TemporaryFile(prefix="onedomain-") as space:  # freed by the system when the array is
+        with tempfile.NamedTemporaryFile(prefix="onedomain-") as space:  # freed by the system when the array is
+            allocate(Path(space.name), int(np.prod(shape, dtype=np.int64)))
             images = np.memmap(space, np.uint8, "w+", shape=shape)
 
     def read(place: int) -> None:

@@ -7,24 +7,19 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from onedomain.data.files import make_folder, os_errors_are_user_errors
+from onedomain.data.files import make_folder, open_own, os_errors_are_user_errors
 from onedomain.data.processes import stop_requests
 from onedomain.data.progress import FORM
-from onedomain.errors import UserError
 
-LOCK = ".lock"
 SECONDS_BETWEEN_LOOKS = 0.2
 MAIN_PART = 0.95  # share of a job's time that what it does first is taken for
-SECONDS_TO_WAIT_FOR_LOCK = 15.0  # processes whose parent was killed end when they next tell their progress
 
 
 @dataclass(frozen=True)
@@ -138,7 +133,7 @@ class _Child:
         self.last_line = ""
         make_folder(job.log.parent)
         with os_errors_are_user_errors(job.log):
-            self.log = job.log.open("a", encoding="utf-8", buffering=1)
+            self.log = open_own(job.log, "a", buffering=1)
         self.log.write(f"$ {shlex.join(job.command)}\n")
         # A session of its own: Ctrl-C in a terminal reaches us alone, and our request is the only one that it gets.
         self.process = subprocess.Popen(
@@ -197,31 +192,3 @@ class _Child:
             else:
                 self.last_line = line.strip() or self.last_line
                 self.log.write(line)
-
-
-@contextmanager
-def sole_use(folder: Path) -> Iterator[tuple[int, ...]]:
-    """Keep other calls out of a folder; processes that keep open what it yields hold it even if this one is killed."""
-    make_folder(folder)
-    if sys.platform == "win32":
-        yield ()
-        return
-    import fcntl
-
-    with os_errors_are_user_errors(folder / LOCK):
-        file = (folder / LOCK).open("a")
-    with file:
-        until, told = time.monotonic() + SECONDS_TO_WAIT_FOR_LOCK, False
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    given = f"{folder} is in use by another call"
-                    raise UserError("out", given, "wait until it ends, or another --out") from None
-                if not told:
-                    print(f"{folder} is in use: waiting for processes of another call", file=sys.stderr, flush=True)
-                told = True
-                time.sleep(SECONDS_BETWEEN_LOOKS)
-        yield (file.fileno(),)

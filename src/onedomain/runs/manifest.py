@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from onedomain.data.files import TEMPORARY, make_folder, remove_leftovers, write_atomically
+from onedomain.data.files import write_atomically
+from onedomain.data.folders import holds_anything
 from onedomain.errors import UserError
 from onedomain.runs.layout import MANIFEST
 
@@ -114,17 +115,9 @@ class Manifest(_Strict):
 
 
 def begin_folder(folder: Path, manifest: Manifest) -> None:
-    """Make the run folder with its run.yaml; if that fails, nothing of it stays."""
-    new = not folder.exists()
-    make_folder(folder)
-    remove_leftovers(folder)
-    try:
-        text = yaml.safe_dump(manifest.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-        write_atomically(folder / MANIFEST, text)
-    except UserError:
-        if new:
-            folder.rmdir()
-        raise
+    """Write the run.yaml of a folder that is empty yet."""
+    text = yaml.safe_dump(manifest.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    write_atomically(folder / MANIFEST, text)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -147,7 +140,7 @@ def refuse_used_folder(folder: Path) -> None:
     """Never write into something that exists and holds anything."""
     if folder.exists() and not folder.is_dir():
         raise UserError("out", f"{folder} is a file", "a new or empty folder")
-    if folder.is_dir() and any(not entry.name.startswith(TEMPORARY) for entry in folder.iterdir()):
+    if folder.is_dir() and holds_anything(folder):
         hint = "a new or empty folder"
         if (folder / MANIFEST).exists():
             hint += ", or --resume to continue this run"

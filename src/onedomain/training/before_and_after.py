@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from onedomain.data.domain import Domain
 from onedomain.data.files import to_json_lines, write_atomically
+from onedomain.data.folders import sole_use
 from onedomain.evaluation.scores import Evaluation
 from onedomain.runs.layout import BEFORE
 from onedomain.training.adapted import Draw
@@ -39,7 +40,8 @@ class Scorer:
             if adapted.folder is not None:
                 adapted.write_records(new, benchmark)
         if adapted.folder is not None:
-            write_atomically(adapted.folder / BEFORE, to_json_lines(rows))
+            with sole_use(adapted.folder):
+                write_atomically(adapted.folder / BEFORE, to_json_lines(rows))
         return Draw(adapted, before, after)
 
     def _of_parent(self, name: str, domain: Domain) -> Evaluation:

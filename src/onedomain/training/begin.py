@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import torch
 
 from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Domain
-from onedomain.data.files import remove_leftovers
+from onedomain.data.folders import sole_use
 from onedomain.data.memory import images_at_once
 from onedomain.errors import UserError
 from onedomain.evaluation.calibration import MOST_IMAGES, Calibration, calibrate
@@ -77,12 +78,15 @@ def trained(
 
     `source` and `held_out` are what it is calibrated on; without `source` it has no calibration.
     """
-    manifest = run.manifest if run.folder is None else begin_or_resume(run.folder, run.manifest, resume)
-    history, seconds = train(trainer, shown=progress, track=track)
-    calibration = None if source is None else calibrated(run.method, source, held_out)
-    run = replace(run, manifest=manifest, history=history, seconds=seconds, calibration=calibration)
-    if run.folder is not None:
-        run.save_model(run.folder)
+    if run.folder is not None and not (resume and (run.folder / MANIFEST).exists()):
+        refuse_used_folder(run.folder)
+    with nullcontext() if run.folder is None else sole_use(run.folder):
+        manifest = run.manifest if run.folder is None else begin_or_resume(run.folder, run.manifest, resume)
+        history, seconds = train(trainer, shown=progress, track=track)
+        calibration = None if source is None else calibrated(run.method, source, held_out)
+        run = replace(run, manifest=manifest, history=history, seconds=seconds, calibration=calibration)
+        if run.folder is not None:
+            run.save_model(run.folder)
     return run
 
 
@@ -93,7 +97,6 @@ def begin_or_resume(folder: Path, manifest: Manifest, resume: bool) -> Manifest:
         begin_folder(folder, manifest)
         return manifest
     before = read_manifest(folder)
-    remove_leftovers(folder)
     refuse_changes(before, manifest)
     warn_of_other_environment(before, manifest)
     return before

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from onedomain.data.files import read_json_lines
+from onedomain.data.folders import in_use
 from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
 from onedomain.evaluation.calibration import Calibration
@@ -115,6 +116,8 @@ def load(
     path = Path(folder)
     manifest = read_manifest(path)
     if not (path / WEIGHTS).exists():
+        if in_use(path):
+            raise UserError(str(path), "is being trained at this moment", "a finished run: wait until it ends")
         raise UserError(str(path), "this run has not finished", f"a finished run: {resume_command(manifest, path)}")
     spec = manifest.network
     if spec.name is None and network is None:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from onedomain.data.domain import Images, IntArray
-from onedomain.data.files import os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
+from onedomain.data.files import open_own, os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
 from onedomain.data.processes import stop_requests
 from onedomain.data.progress import progress
 from onedomain.errors import Interrupted, TrainingDiverged, UserError
@@ -228,7 +228,7 @@ class Journal:
         self.rows.append(row)
         self.tell(row)
         if self.path is not None:
-            with os_errors_are_user_errors(self.path), self.path.open("a", encoding="utf-8") as file:
+            with os_errors_are_user_errors(self.path), open_own(self.path, "a") as file:
                 file.write(to_json_lines([row]))
 
     def _diverged(self, name: str, value: float, step: int) -> None:

@@ -16,6 +16,7 @@ from onedomain._version import __version__
 from onedomain.data.corruptions import in_record
 from onedomain.data.domain import Domain, IntArray
 from onedomain.data.files import read_json_lines, to_json_lines, write_atomically
+from onedomain.data.folders import sole_use
 from onedomain.data.memory import images_at_once
 from onedomain.data.own import as_domain, as_images, renamed
 from onedomain.data.progress import progress as show_progress
@@ -164,9 +165,10 @@ class Run:
         """Write the run folder; the weights as safetensors, readable by any other tool."""
         path = Path(folder)
         refuse_used_folder(path)
-        begin_folder(path, self.manifest)
-        write_atomically(path / METRICS, to_json_lines(self.history))
-        self.save_model(path)
+        with sole_use(path):
+            begin_folder(path, self.manifest)
+            write_atomically(path / METRICS, to_json_lines(self.history))
+            self.save_model(path)
         self.folder = path
         return path
 
@@ -240,15 +242,16 @@ class Run:
         """Keep scores and answers in the run folder; a domain that is scored again replaces its old ones."""
         if self.folder is None:
             raise UserError("run", "has no folder", "a run that was saved or trained with out=")
-        for outcome in evaluation.outcomes.values():
-            save_outcome(outcome, self.folder, benchmark)
-        path = self.folder / RESULTS
         new = self.records(evaluation, benchmark)
         replaced = {(row["benchmark"], row["domain"]) for row in new}
-        old = read_json_lines(path, "domain")
-        kept = [row for row in old if (row.get("benchmark"), row["domain"]) not in replaced]
-        write_atomically(path, to_json_lines(kept + new))
-        save_embeddings(self.folder, self.method)
+        with sole_use(self.folder):
+            for outcome in evaluation.outcomes.values():
+                save_outcome(outcome, self.folder, benchmark)
+            path = self.folder / RESULTS
+            old = read_json_lines(path, "domain")
+            kept = [row for row in old if (row.get("benchmark"), row["domain"]) not in replaced]
+            write_atomically(path, to_json_lines(kept + new))
+            save_embeddings(self.folder, self.method)
 
     def as_domain(self, data: Any, name: str, split: str) -> Domain:
         """Data in any form that `fit` takes, refused if its classes or the shape of its images do not fit this run."""

@@ -15,6 +15,7 @@ from onedomain.data import processes
 from onedomain.data.corruptions import SEVERITIES, VERSION, Corruption, corrupt, set_for
 from onedomain.data.corruptions.shared import Bytes
 from onedomain.data.files import changed_since, make_folder, write_atomically
+from onedomain.data.folders import holds_anything, sole_use
 from onedomain.data.image_files import decode_image, find_images
 from onedomain.data.progress import progress
 from onedomain.errors import UserError
@@ -60,13 +61,8 @@ def corrupt_folder(
         "constants": constants or "by size",
         "version": VERSION,
     }
-    if out.exists() and not (out / MADE).exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not (out / MADE).exists() and (not out.is_dir() or holds_anything(out)):
         raise UserError("--out", f"{out} exists and is not empty", "a new or empty folder")
-    changed = changed_since(out / MADE, made)
-    if changed:
-        key, before = changed
-        given = f"{out} was filled with {key} {before!r}, and now it is {made[key]!r}"
-        raise UserError("--out", given, "a new or empty folder, or the same again to go on")
     pictures = []
     for kind in kinds:
         for severity in severities:
@@ -75,16 +71,22 @@ def corrupt_folder(
             for file in files:
                 inside = file.relative_to(folder)
                 pictures.append(Picture(file, inside.as_posix(), below / inside, Corruption(kind, severity)))
-    left = [picture for picture in pictures if not picture.out.exists()]
-    for parent in {picture.out.parent for picture in left}:
-        make_folder(parent)
     used: Counter[str] = Counter()
-    start = len(pictures) - len(left)
     work = partial(_corrupt_file, seed=seed, constants=constants, overlays=overlays)
-    with progress("corrupt", len(pictures), start=start, shown=shown, unit="images") as update:
-        for done, name in enumerate(processes.results(work, left), start=start + 1):
-            used[name] += 1
-            update(done, {})
+    with sole_use(out):
+        changed = changed_since(out / MADE, made)
+        if changed:
+            key, before = changed
+            given = f"{out} was filled with {key} {before!r}, and now it is {made[key]!r}"
+            raise UserError("--out", given, "a new or empty folder, or the same again to go on")
+        left = [picture for picture in pictures if not picture.out.exists()]
+        for parent in {picture.out.parent for picture in left}:
+            make_folder(parent)
+        start = len(pictures) - len(left)
+        with progress("corrupt", len(pictures), start=start, shown=shown, unit="images") as update:
+            for done, name in enumerate(processes.results(work, left), start=start + 1):
+                used[name] += 1
+                update(done, {})
     return used
 
 
