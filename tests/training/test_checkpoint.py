@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save
 
+import onedomain as od
 from onedomain.errors import UserError
+from onedomain.methods import method_class
 from onedomain.networks.weights import load_weights, save_weights
+from onedomain.runs.layout import CHECKPOINT
 from onedomain.training.checkpoint import load_checkpoint, save_checkpoint
+from tests.conftest import TinyNet
 
 
 def test_nested_state_comes_back_as_it_was(tmp_path):
@@ -99,3 +103,45 @@ def test_weights_are_not_a_checkpoint(tmp_path):
     save_weights(tmp_path / "w", {"a": torch.zeros(1)})
     with pytest.raises(UserError, match="is not a whole checkpoint"):
         load_checkpoint(tmp_path / "w")
+
+
+@pytest.mark.parametrize("method", ["erm", "sdg", "gud", "uncertain-sdg"])
+def test_a_checkpoint_with_a_short_moment_is_refused(tmp_path, tiny, method):
+    """A fused optimiser would write beyond its end."""
+    settings = {"sdg": {"domains": 1, "warm_up": 1, "domain_every": 1, "domain_size": 4, "wae_epochs": 1}}
+    kind = method_class(method)(steps=2, batch_size=4, checkpoint_every=1, **settings.get(method, {}))
+
+    def fit(**resume):
+        layers = {"embedding": "pool", "perturb": ["conv"]}
+        od.fit(kind, tiny, network=TinyNet(), **layers, out=tmp_path / "run", progress=False, **resume)
+
+    fit()
+    path = tmp_path / "run" / CHECKPOINT
+    state = {**load_checkpoint(path), "step": 1}
+    assert _shorten(state)
+    save_checkpoint(path, state)
+    with pytest.raises(UserError, match="is no checkpoint of this run .*of shape"):
+        fit(resume=True)
+
+
+def _shorten(value):
+    """Cut the first moment that there is to one number."""
+    if isinstance(value, dict) and "exp_avg" in value:
+        value["exp_avg"] = torch.zeros(1)
+        return True
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(_shorten(each) for each in inside)
+
+
+@pytest.mark.parametrize(
+    "change", [{"step": -1}, {"step": 99}, {"step": "1"}, {"step": True}, {"seconds": float("nan")}, {"seconds": -1.0}]
+)
+def test_a_checkpoint_of_an_impossible_moment_is_refused(tmp_path, tiny, change):
+    def fit(**resume):
+        od.fit(od.ERM(steps=2, batch_size=4), tiny, network=TinyNet(), out=tmp_path / "run", progress=False, **resume)
+
+    fit()
+    path = tmp_path / "run" / CHECKPOINT
+    save_checkpoint(path, {**load_checkpoint(path), **change})
+    with pytest.raises(UserError, match="is no checkpoint of this run"):
+        fit(resume=True)

@@ -183,6 +183,13 @@ class Augmentation:
     def state_dict(self) -> dict[str, Any]:
         return {"domains": len(self.domains), "making": None if self.making is None else self.making.done}
 
+    def check_state(self, state: Any, name: str) -> None:
+        domains, making = state["domains"], state["making"]
+        if type(domains) is not int or domains < 0:
+            raise ValueError(f"{name} has {domains!r} domains")
+        if making is not None and (type(making) is not int or not 0 <= making <= self.size):
+            raise ValueError(f"{name} has {making!r} images of a domain")
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.domains, self.making = [], None
         for _ in range(state["domains"]):

@@ -21,6 +21,7 @@ from onedomain.components.equations import (
     reconstruction_error,
     wae_loss,
 )
+from onedomain.components.state import check, check_moments
 from onedomain.data.domain import Domain
 
 WAE_COST = 0.2  # time per image of a step of the dense V, relative to a step of ERM; 32 images of 3×32×32, one thread
@@ -228,7 +229,12 @@ class WAETraining:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict()` of a training with the same images, settings and seed."""
+        """Go on from a `state_dict()` of a training with the same images, settings and seed, if all of it fits."""
+        parts = {"auto_encoder": self.auto_encoder, "discriminator": self.discriminator}
+        for name, part in {"steps_done": self.steps_done, **parts}.items():
+            check(part, state[name], name)
+        for name, optimiser in self._optimisers.items():
+            check_moments(optimiser.param_groups[0]["params"], state[f"adam.{name}"], f"adam.{name}")
         self.steps_done = int(state["steps_done"])
         self.auto_encoder.load_state_dict(state["auto_encoder"])
         self.discriminator.load_state_dict(state["discriminator"])

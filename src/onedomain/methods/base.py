@@ -16,6 +16,7 @@ from torch import nn
 from onedomain.components.augmentations.flips_and_crops import flipped_and_cropped
 from onedomain.components.descent import descend, new_optimiser
 from onedomain.components.predictive import Predictive
+from onedomain.components.state import check, restored, saved
 from onedomain.data.domain import Batch, Domain
 from onedomain.methods import registry
 from onedomain.networks import NamedNetwork
@@ -165,12 +166,14 @@ class Method(ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that `load_state_dict` needs to go on exactly: tensors and JSON values, nested freely."""
-        return {name: _saved(getattr(self, name)) for name in self.state}
+        return {name: saved(getattr(self, name)) for name in self.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go back to a saved state; called after `set_up`."""
+        """Go back to a saved state, if all of it fits; called after `set_up`."""
         for name in self.state:
-            setattr(self, name, _restored(getattr(self, name), state[name]))
+            check(getattr(self, name), state[name], name)
+        for name in self.state:
+            setattr(self, name, restored(getattr(self, name), state[name]))
 
 
 class AdamMethod(Method):
@@ -202,18 +205,3 @@ class LossMethod(AdamMethod):
 
 def _as_list(part: Any) -> list[Any]:
     return part if isinstance(part, list) else [part]
-
-
-def _saved(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_saved(each) for each in part]
-    return part.state_dict() if hasattr(part, "state_dict") else part
-
-
-def _restored(part: Any, saved: Any) -> Any:
-    if isinstance(part, list):
-        return [_restored(*pair) for pair in zip(part, saved, strict=True)]
-    if not hasattr(part, "load_state_dict"):
-        return saved
-    part.load_state_dict(saved)
-    return part

@@ -34,7 +34,7 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str,
         state = _put_tensors_back(json.loads(metadata["structure"]), tensors)
         if not isinstance(state, dict):
             raise ValueError("its structure is not a mapping")
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError) as error:
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as error:
         raise UserError(
             str(path),
             f"is not a whole checkpoint ({short(error)}), and nothing in it was run",

@@ -112,9 +112,14 @@ class Keeper:
         path = self.folder / CHECKPOINT
         state = load_checkpoint(path, self.method.device)
         try:
+            step, seconds = state["step"], float(state["seconds"])
+            if type(step) is not int or not 0 <= step <= self.method.settings.steps:
+                raise ValueError(f"step is {step!r} of {self.method.settings.steps}")
+            if not 0 <= seconds < math.inf:
+                raise ValueError(f"seconds are {seconds}")
             self.method.load_state_dict(state["method"])
-            self.before = float(state["seconds"])
-            return int(state["step"])
+            self.before = seconds
+            return step
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             reason = " ".join(str(error).split())[:100]
             raise UserError(
