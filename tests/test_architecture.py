@@ -127,7 +127,7 @@ def test_reporting_loads_no_torch_no_methods_and_no_networks() -> None:
 REPORTED = """
 import sys
 from pathlib import Path
-from onedomain.data.files import read_json_lines
+from onedomain.runs.rows import read_records
 from onedomain.reporting.figures import figures_for, save
 from onedomain.reporting.page.page import write_report
 from onedomain.reporting.reproduce.formats import write_files
@@ -140,7 +140,7 @@ assert write_report(folders, here / "report.html").stat().st_size
 drawn = figures_for(read_runs(folders), "digits")
 assert "reliability" in [each.name for each in drawn]
 save(drawn[0].figure, here, "first")
-rows = [row for folder in folders for row in read_json_lines(folder / "results.jsonl", "domain")]
+rows = [row for folder in folders for row in read_records(folder / "results.jsonl")]
 result = tabulate(TABLES["digits"], SCALES["full"], rows, command="x")
 assert [row.seeds for row in result.rows if row.row.key == "erm"] == [(0, 1)]
 write_files(result, here)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
@@ -44,15 +45,22 @@ def parse_settings(kind: type[AnySettings], values: Mapping[str, Any]) -> AnySet
     try:
         return kind(**values)
     except ValidationError as error:
-        first = error.errors()[0]
-        allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-        if first["loc"]:
-            raise UserError(".".join(map(str, first["loc"])), f"got {first['input']!r}", allowed) from None
+        field, given, allowed = first_problem(error)
+        if field:
+            raise UserError(field, given, allowed) from None
         # What is wrong is wrong between fields: those that the rule speaks of, left at their defaults or not.
         told = {name: values.get(name, field.default) for name, field in kind.model_fields.items()}
         told = {name: value for name, value in told.items() if re.search(rf"\b{name}\b", allowed)}
         given = f"got {', '.join(map(str, told.values()))}" if told else "do not go together"
         raise UserError(", ".join(told) or "settings", given, allowed) from None
+
+
+def first_problem(error: ValidationError) -> tuple[str, str, str]:
+    """The first field that is wrong, what was given and what is allowed; no field if several do not go together."""
+    first = error.errors(include_url=False)[0]
+    allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    given = "is not there" if first["type"] == "missing" else f"got {reprlib.repr(first['input'])}"
+    return ".".join(map(str, first["loc"])), given, "" if first["type"] == "missing" else allowed
 
 
 def given_settings(assignments: list[str], steps: int | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from onedomain.data.files import make_folder, read_json_lines, remove_leftovers, to_json_lines, write_atomically
+from onedomain.data.files import make_folder, read_file, write_atomically
 from onedomain.errors import UserError
 
 
@@ -57,31 +57,14 @@ def test_written_files_have_the_usual_permissions(tmp_path):
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
 
 
-def test_json_lines_survive_a_cut_last_line(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(to_json_lines([{"step": 1}, {"step": 2}]) + '{"ste')
-    assert read_json_lines(path, "step") == [{"step": 1}, {"step": 2}]
-    assert read_json_lines(tmp_path / "none.jsonl", "step") == []
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_only_a_file_is_read(tmp_path, make):
+    make(tmp_path / "run.yaml")
+    with pytest.raises(UserError, match="run.yaml: is no file"):
+        read_file(tmp_path / "run.yaml")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"hello\n", "is not made of JSON lines"),
-        (b"\xff\xfe\n", "is not made of JSON lines"),
-        (b'{"step": 1}\n{}\n', "line 2 has no 'step'"),
-        (b"[1]\n", "line 1 has no 'step'"),
-    ],
-)
-def test_json_lines_of_another_kind_are_refused(tmp_path, content, message):
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=f"a.jsonl: {message}"):
-        read_json_lines(path, "step")
-
-
-def test_what_a_kill_left_half_written_is_removed(tmp_path):
-    (tmp_path / ".onedomain-x1").write_text("half")
-    (tmp_path / ".mine").write_text("whole")
-    remove_leftovers(tmp_path)
-    assert [entry.name for entry in tmp_path.iterdir()] == [".mine"]
+def test_a_file_that_is_too_large_is_not_read(tmp_path):
+    (tmp_path / "run.yaml").write_bytes(bytes(11))
+    with pytest.raises(UserError, match="is of 11 bytes; allowed: at most 10"):
+        read_file(tmp_path / "run.yaml", 10)

@@ -88,9 +88,9 @@ def test_records_of_different_versions_are_not_compared(tiny, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"domain": "x"\n', "is not made of JSON lines"),
-        ("[1]\n", "line 1 has no 'domain'"),
-        ('{"domain": "x"}\n', "line 1 has no 'metric'"),
+        ('{"domain": "x"\n', "line 1: is no JSON object"),
+        ("[1]\n", "line 1: is no JSON object"),
+        ('{"domain": "x"}\n', "line 1: metric is not there"),
         ('{"domain": "x", "metric": "accuracy"}', "ends in the middle of a line"),
     ],
 )

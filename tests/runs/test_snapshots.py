@@ -118,5 +118,5 @@ def test_most_methods_have_none(tiny, tmp_path):
 
 def test_a_foreign_file_is_named(tmp_path):
     save_arrays(tmp_path / "snapshots" / "step-1.safetensors", {"when": 1}, {"x": np.zeros(1)})
-    with pytest.raises(UserError, match="step-1.safetensors: cannot be understood"):
+    with pytest.raises(UserError, match="step-1.safetensors: is of step None"):
         read_snapshots(tmp_path)

@@ -10,7 +10,7 @@ from typing import Any
 
 from onedomain.benchmarks.protocol.recipes import completed_record
 from onedomain.cli.board import board
-from onedomain.data.files import make_folder, read_json_lines, to_json_lines, write_atomically
+from onedomain.data.files import make_folder, to_json_lines, write_atomically
 from onedomain.data.folders import sole_use
 from onedomain.data.progress import duration, say
 from onedomain.errors import OnedomainError, UserError
@@ -23,6 +23,7 @@ from onedomain.reporting.reproduce.grid import Estimate, Request, collect, estim
 from onedomain.reporting.reproduce.plan import PlannedRun, planned_steps
 from onedomain.reporting.reproduce.result import Result, tabulate
 from onedomain.runs.commandline import setting_text
+from onedomain.runs.rows import read_records
 
 RECORDS = "records.jsonl"
 SECONDS_TO_WAIT = 15.0  # processes whose parent was killed end when they next tell their progress
@@ -79,7 +80,7 @@ def from_records(request: Request, files: Sequence[str], as_json: bool) -> None:
     for file in files:
         if not Path(file).is_file():
             raise UserError("--from", f"{file} is not a file", f"a {RECORDS}, or the results.jsonl of a run")
-        records += [completed_record(row) for row in read_json_lines(Path(file), "metric")]
+        records += [completed_record(row) for row in read_records(Path(file))]
     steps = planned_steps(request.table, request.scale)
     result = tabulate(request.table, request.scale, records, steps=steps, command=request.as_typed(files))
     if not any(row.seeds for row in result.rows):

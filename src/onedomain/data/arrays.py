@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -15,6 +15,7 @@ from onedomain.data.files import make_folder, write_atomically
 from onedomain.errors import UserError
 
 SUFFIX = ".safetensors"
+ALLOWED = "a file written by onedomain"
 _ABOUT = "onedomain"  # the key of the file's metadata
 
 FloatArray = np.ndarray[Any, np.dtype[np.floating[Any]]]
@@ -29,17 +30,56 @@ def save_arrays(path: Path, about: Mapping[str, Any], arrays: Mapping[str, np.nd
     write_atomically(path, save(content, metadata={_ABOUT: json.dumps(about)}))
 
 
+class Form(NamedTuple):
+    """What an array must be: its kinds of numbers as numpy names them, and its sizes.
+
+    A size is a number, or a name: arrays that name the same size must agree. `below` is where its whole numbers end.
+    """
+
+    kinds: str
+    sizes: tuple[int | str, ...]
+    needed: bool = True
+    finite: bool = True
+    below: str | int = ""
+
+
+def check_forms(path: Path, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Form], **known: int) -> None:
+    """Refuse arrays of another form; those that no form is given for are passed over."""
+    sizes: dict[str, int] = dict(known)
+    for name, form in forms.items():
+        if name not in arrays:
+            if form.needed:
+                raise UserError(str(path), f"has no array {name!r}", ALLOWED)
+            continue
+        array = arrays[name]
+        fits = array.dtype.kind in form.kinds and array.ndim == len(form.sizes)
+        if fits:
+            wanted = tuple(
+                size if isinstance(size, int) else sizes.setdefault(size, found)
+                for size, found in zip(form.sizes, array.shape, strict=True)
+            )
+        if not fits or array.shape != wanted:
+            raise UserError(str(path), f"{name} is {array.dtype} of shape {array.shape}", ALLOWED)
+        if array.dtype.kind == "f" and form.finite and not np.isfinite(array).all():
+            raise UserError(str(path), f"{name} has a number that is not finite", ALLOWED)
+        end = sizes.get(form.below) if isinstance(form.below, str) else form.below
+        if end is not None and array.size and not (array.min() >= 0 and array.max() < end):
+            raise UserError(str(path), f"{name} has a number below 0 or from {end} on", ALLOWED)
+
+
 def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `save_arrays` wrote, the arrays by name; refuses anything else."""
     try:
+        if not path.is_file():  # a pipe would be waited for without end
+            raise ValueError("it is no file")
         with safe_open(path, framework="numpy") as file:
             about = json.loads((file.metadata() or {})[_ABOUT])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         return dict(about), arrays
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise not_ours(path, error) from None
 
 
 def not_ours(path: Path, error: Exception) -> UserError:
     reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
-    return UserError(str(path), f"cannot be understood ({reason})", "a file written by onedomain")
+    return UserError(str(path), f"cannot be understood ({reason})", ALLOWED)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from onedomain.data.corruptions import Corruption
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
+MOST_CLASSES = 100_000
 LARGEST_COPY = 2**28  # bytes that a subset of images in memory may take
 
 
@@ -82,6 +83,8 @@ class Domain:
         if isinstance(self.images, np.ndarray) and self.images.dtype not in (np.uint8, np.float16, np.float32):
             raise UserError(where, f"images are of type {self.images.dtype}", "uint8 from 0 to 255, or float32")
         object.__setattr__(self, "classes", tuple(self.classes))
+        if len(self.classes) > MOST_CLASSES:
+            raise UserError(where, f"has {len(self.classes):,} classes", f"at most {MOST_CLASSES:,}")
         on_demand = hasattr(self.labels, "shape") and not hasattr(self.labels, "__array__")  # as a torch tensor has
         if not on_demand:
             object.__setattr__(self, "labels", self._checked(np.asarray(self.labels), where))

@@ -23,14 +23,14 @@ _ALLOWED = {
 
 
 @contextlib.contextmanager
-def os_errors_are_user_errors(path: Path) -> Iterator[None]:
-    """Report a disk that is full or not writable in one line that names the path."""
+def os_errors_are_user_errors(path: Path, what: str = "written") -> Iterator[None]:
+    """Report a disk that is full, not writable or not readable in one line that names the path."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(
-            str(path), f"cannot be written ({reason.lower()})", _ALLOWED.get(error.errno or 0, "")
+            str(path), f"cannot be {what} ({reason.lower()})", _ALLOWED.get(error.errno or 0, "")
         ) from error
 
 
@@ -92,19 +92,14 @@ def changed_since(note: Path, made: Mapping[str, Any]) -> tuple[str, Any] | None
         return next(iter(made)), None
 
 
-def read_json_lines(path: Path, needed: str) -> list[dict[str, Any]]:
-    """The whole lines of a `.jsonl` file, each with the key `needed`; a last line cut off by a kill is passed over."""
-    if not path.exists():
-        return []
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line break was never finished
-        rows = [json.loads(line) for line in lines]
-    except ValueError as error:
-        raise UserError(str(path), f"is not made of JSON lines ({error})", "a file written by onedomain") from None
-    for number, row in enumerate(rows, start=1):
-        if not (isinstance(row, dict) and needed in row):
-            raise UserError(str(path), f"line {number} has no {needed!r}", "a file written by onedomain")
-    return rows
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """The content of a file of at most so many bytes. A pipe, which would be waited for without end, is no file."""
+    with os_errors_are_user_errors(path, "read"):
+        if not path.is_file():
+            raise UserError(str(path), "is no file" if path.exists() else "is not there", "a file written by onedomain")
+        if most is not None and path.stat().st_size > most:
+            raise UserError(str(path), f"is of {path.stat().st_size:,} bytes", f"at most {most:,}")
+        return path.read_bytes()
 
 
 def to_json_lines(rows: list[dict[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain.data.domain import Domain, IntArray
+from onedomain.data.domain import MOST_CLASSES, Domain, IntArray
 from onedomain.data.files import allocate
 from onedomain.data.image_files import decode_image, find_images, no_image
 from onedomain.data.progress import progress
@@ -34,7 +34,7 @@ def as_domain(data: Any, name: str = "source", split: str = "train", classes: Se
         return image_folder(data, name=name, split=split, classes=classes)
     if isinstance(data, (tuple, list)) and len(data) == 2:
         labels = _as_labels(data[1], name)
-        return Domain(name, split, as_images(data[0], name), labels, tuple(classes or _class_names(labels)))
+        return Domain(name, split, as_images(data[0], name), labels, tuple(classes or _class_names(labels, name)))
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (Mapping, np.ndarray)):
         return _from_dataset(data, name, split, classes)
     allowed = "(images, labels), a torch Dataset with a length, the path of an image folder, or a Domain"
@@ -167,7 +167,7 @@ def _from_dataset(dataset: Any, name: str, split: str, classes: Sequence[str] | 
     images = _DatasetImages(dataset, name)
     labels = _as_labels(np.stack([np.asarray(dataset[i][1]) for i in range(len(dataset))]), name)
     own = getattr(dataset, "classes", None)
-    names = tuple(str(each) for each in own) if own else tuple(classes or _class_names(labels))
+    names = tuple(str(each) for each in own) if own else tuple(classes or _class_names(labels, name))
     return Domain(name, split, images, labels, names)
 
 
@@ -185,7 +185,10 @@ def _as_array(values: Any, what: str) -> np.ndarray:
         raise UserError(what, "rows of different lengths", "an array") from None
 
 
-def _class_names(labels: IntArray) -> tuple[str, ...]:
+def _class_names(labels: IntArray, name: str) -> tuple[str, ...]:
+    """The numbers from 0 to the largest label."""
+    if labels.max(initial=0) >= MOST_CLASSES:
+        raise UserError(name, f"a label is {labels.max()}", f"whole numbers from 0 to {MOST_CLASSES - 1:,}")
     return tuple(str(label) for label in range(int(labels.max(initial=0)) + 1))
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from onedomain.components.predictive import Predictive
 from onedomain.errors import UserError
+from onedomain.evaluation.threshold import Threshold, check_threshold
 
 LEVEL = 0.95  # share of held-out source images that count as in the domain
 ROUNDING = 1e-6  # the image that gave the threshold must not pass it by the last bits of its own score
@@ -50,7 +51,18 @@ class Calibration:
         others = [name for name, value in state.items() if name not in cls.__dataclass_fields__ and value is not None]
         if others:
             raise UserError("calibration", f"of another version ({', '.join(others)})", "a run trained by this one")
-        return cls(**{name: state[name] for name in cls.__dataclass_fields__ if name in state})
+        told = {name: state.get(name) for name in cls.__dataclass_fields__}
+        found = check_threshold("calibration", {name: told[name] for name in Threshold.model_fields})
+        mean, axes = told["mean"], told["axes"]
+        if (mean is None) != (axes is None):
+            raise UserError("calibration", "has a mean or axes alone", "both, or none")
+        if mean is not None and axes is not None:
+            shapes = [getattr(each, "shape", None) for each in (mean, axes)]
+            if not (mean.ndim == 1 and axes.ndim == 2 and len(mean) == len(axes)):
+                raise UserError("calibration", f"has mean and axes of shapes {shapes}", "(F,) and (F, k)")
+            if not all(each.dtype == torch.float64 and bool(each.isfinite().all()) for each in (mean, axes)):
+                raise UserError("calibration", "has a mean or axes that are not finite", "finite numbers of 64 bits")
+        return cls(found.threshold, found.images, found.held_out, mean, axes)
 
 
 def domain_score(predictive: Predictive, mean: Tensor | None, axes: Tensor | None) -> Tensor:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onedomain.data.files import read_json_lines
 from onedomain.errors import UserError
 from onedomain.evaluation.corruption_error import Robustness, Row, from_records
 from onedomain.runs.commandline import onedomain, what_to_train
 from onedomain.runs.identity import BOOKKEEPING, Identity, first_difference, identify
 from onedomain.runs.layout import RESULTS
+from onedomain.runs.rows import read_records
 from onedomain.settings import Settings
 
 BASELINE = "erm"  # plain training, which every other method is to beat
@@ -22,7 +22,7 @@ def find_erm(own: Sequence[Row], benchmark: str, runs: Path) -> tuple[Path, Robu
     """Among the run folders in `runs`, the ERM run that was trained and scored as the run of these records was."""
     for results in sorted(runs.glob(f"*/{RESULTS}")):
         try:
-            rows = [row for row in read_json_lines(results, "domain") if row.get("benchmark") == benchmark]
+            rows = [row for row in read_records(results) if row.get("benchmark") == benchmark]
             if rows and trained_alike(identify(rows[0]), identify(own[0])) and _scored(own) <= _scored(rows):
                 return results.parent, from_records(rows, benchmark)
         except (UserError, OSError, ValueError, KeyError):  # a folder beside this one is not this run's business

@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from onedomain.data.files import write_atomically
+from onedomain.data.domain import MOST_CLASSES
+from onedomain.data.files import make_folder, read_file, write_atomically
 from onedomain.data.folders import holds_anything
 from onedomain.errors import UserError
 from onedomain.runs.layout import MANIFEST
+from onedomain.runs.rows import ALLOWED, Count, Setting, Text
+from onedomain.settings import first_problem
+
+MOST_BYTES = 2**23  # of a run.yaml
+DEEPEST = 30  # mappings and lists inside each other
+Side = Annotated[int, Field(ge=1, le=2**14)]
+if TYPE_CHECKING:
+    Settings = dict[str, Any]
+else:
+    Settings = dict[Text, Setting]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class _Set(_Strict):
+    """What has settings, among them the steps."""
+
+    settings: Settings
+    usually: Settings | None = None
+
+    @model_validator(mode="after")
+    def _has_steps(self) -> _Set:
+        for name, values, needed in (("settings", self.settings, True), ("usually", self.usually or {}, False)):
+            steps = values.get("steps")
+            if (needed or steps is not None) and (type(steps) is not int or steps < 1):
+                raise ValueError(f"a whole number of steps from 1 in {name}")
+        return self
 
 
 class NetworkInfo(_Strict):
@@ -35,10 +62,10 @@ class SourceInfo(_Strict):
 
     name: str
     split: str
-    count: int
-    image_shape: tuple[int, int, int]  # height, width, channels
+    count: Count
+    image_shape: tuple[Side, Side, Side]  # height, width, channels
     value_range: tuple[float, float]
-    classes: tuple[str, ...]
+    classes: Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_CLASSES)]
     dense: bool
     void: int | None
     fingerprint: str
@@ -53,22 +80,20 @@ class Environment(_Strict):
     threads: int
 
 
-class AdaptationInfo(_Strict):
+class AdaptationInfo(_Set):
     """How a run was adapted to a target domain: what decides the result, and where it came from.
 
     `images` are the fingerprints of the drawn ones. `before` is the parent's own adaptation, if it had one.
     """
 
     method: str
-    settings: dict[str, Any]
-    usually: dict[str, Any] | None = None  # as in `Manifest`
     from_scratch: bool  # whether the network is its own, and not the parent's trained on
     target: str
     benchmark: str | None  # whose target it is; None for a user's own images
     split: str
     fingerprint: str  # of the images that were drawn from
-    shots: int  # per class; for segmentation, in all
-    draw: int  # the seed
+    shots: Count  # per class; for segmentation, in all
+    draw: Count  # the seed
     missing_classes: tuple[str, ...]  # without a drawn image
     parent: str | None  # its folder
     parent_weights: str
@@ -87,7 +112,7 @@ class AdaptationInfo(_Strict):
             yield from self.before.history()
 
 
-class Manifest(_Strict):
+class Manifest(_Set):
     """run.yaml: all that decides a run's result, and what it was made with.
 
     `usually` has, for each setting that was set otherwise, the value that the recipe gives it: what is not in it is as
@@ -98,9 +123,7 @@ class Manifest(_Strict):
 
     onedomain: str
     method: str
-    settings: dict[str, Any]
-    usually: dict[str, Any] | None = None
-    seed: int
+    seed: Count
     benchmark: str | None
     network: NetworkInfo
     source: SourceInfo
@@ -115,25 +138,47 @@ class Manifest(_Strict):
 
 
 def begin_folder(folder: Path, manifest: Manifest) -> None:
-    """Write the run.yaml of a folder that is empty yet."""
+    """Make the run folder with its run.yaml."""
+    make_folder(folder)
     text = yaml.safe_dump(manifest.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     write_atomically(folder / MANIFEST, text)
 
 
 def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
-    if not path.is_file():
+    if not path.exists():
         raise UserError(str(folder), f"is not a run folder (it has no {MANIFEST})", "a folder made by onedomain train")
     try:
-        read = Manifest(**yaml.safe_load(path.read_text(encoding="utf-8")))
+        # By way of JSON, of which a list is a tuple and a text no number.
+        content = json.dumps(yaml.load(read_file(path, MOST_BYTES), _Plain), allow_nan=False)
+        read = Manifest.model_validate_json(content, strict=True)
         scratch = next((info for info in read.adaptations if info.from_scratch), None)
         if scratch is None:
             return read
         network = read.network.model_copy(update={"weights": None})
         return read.model_copy(update={"settings": scratch.settings, "usually": scratch.usually, "network": network})
-    except (yaml.YAMLError, ValidationError, TypeError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(str(path), f"cannot be understood ({reason})", "a file written by onedomain") from None
+    except ValidationError as error:
+        field, given, allowed = first_problem(error)
+        raise UserError(str(path), f"{field or 'cannot be understood:'} {given}", allowed or ALLOWED) from None
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:150]
+        raise UserError(str(path), f"cannot be understood ({reason})", ALLOWED) from None
+
+
+class _Plain(yaml.SafeLoader):
+    """YAML without aliases, which make a small file huge, and without endless depth."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it has an alias")
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {DEEPEST} deep")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 def refuse_used_folder(folder: Path) -> None:

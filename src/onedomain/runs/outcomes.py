@@ -6,15 +6,21 @@ Plain tensors, readable by any tool; what they are of stands as JSON in the file
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import ConfigDict, Field, ValidationError
 
-from onedomain.data.arrays import SUFFIX, load_arrays, not_ours, save_arrays
+from onedomain.data.arrays import ALLOWED, SUFFIX, Form, check_forms, load_arrays, save_arrays
+from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
 from onedomain.runs.layout import OUTCOMES, OWN
+from onedomain.runs.rows import Strict, Text
+from onedomain.settings import first_problem
 
 _ARRAYS = [field.name for field in fields(Outcome) if not field.repr]
 
@@ -33,13 +39,58 @@ def save_outcome(outcome: Outcome, folder: Path, benchmark: str | None) -> Path:
 def load_outcome(path: Path) -> Outcome:
     """What `save_outcome` wrote; refuses anything else."""
     texts, arrays = load_arrays(path)
+    try:
+        about = _About.model_validate_json(json.dumps(texts), strict=True)
+    except ValidationError as error:
+        field, given, allowed = first_problem(error)
+        raise UserError(str(path), f"{field} {given}", allowed or ALLOWED) from None
+    dense = "labels" not in arrays
+    check_forms(path, arrays, _forms(dense), count=about.count, classes=len(about.classes))
+    if unknown := arrays.keys() - set(_ARRAYS):
+        raise UserError(str(path), f"has an array {min(unknown)!r}", ALLOWED)
     for name in arrays.keys() & {"labels", "predicted"}:
         arrays[name] = arrays[name].astype(np.int64)
-    try:
-        texts |= {name: tuple(texts[name]) for name in ("classes", "value_range")}
-        return Outcome(**texts, **arrays)
-    except (KeyError, TypeError) as error:
-        raise not_ours(path, error) from None
+    return Outcome(**dict(about), **arrays)
+
+
+class _About(Strict):
+    """The texts and numbers of an outcome."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    domain: Text
+    split: Text
+    unseen: bool
+    count: Annotated[int, Field(ge=1, lt=2**40)]
+    classes: Annotated[tuple[Text, ...], Field(min_length=1)]
+    note: Text
+    fingerprint: Text
+    benchmark: Text | None
+    value_range: tuple[float, float]
+    void: int | None = None
+
+
+def _forms(dense: bool) -> dict[str, Form]:
+    """An image of void pixels alone has no answer: NaN. `sample_images` are of the first of the sample."""
+    answer = Form("f", ("count",), finite=False)
+    label = Form("iu", ("count",), needed=not dense, below="classes")
+    picture = ("pictures", "high", "wide")
+    return {
+        "confidence": answer,
+        "uncertainty": answer,
+        "shares_right": answer._replace(needed=dense),
+        "domain_score": answer._replace(needed=False),
+        "labels": label,
+        "predicted": label,
+        "sample": Form("iu", ("sample",), below="count"),
+        "sample_probabilities": Form("f", ("sample", "classes")),
+        "sample_embedding": Form("f", ("sample", "features"), needed=False),
+        "sample_images": Form("u", ("shown", "height", "width", "channels")),
+        "mask_images": Form("u", (*picture, "bands"), needed=False),
+        "mask_truth": Form("iu", picture, needed=False),
+        "mask_predicted": Form("iu", picture, needed=False, below="classes"),
+        "mask_uncertainty": Form("f", picture, needed=False),
+    }
 
 
 def read_outcomes(folder: Path, benchmark: str) -> dict[str, Outcome]:

@@ -8,14 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from onedomain.data.files import read_json_lines
 from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
+from onedomain.evaluation.threshold import read_threshold
 from onedomain.runs.commandline import evaluate_command, onedomain, resume_command
 from onedomain.runs.identity import Identity, identify
-from onedomain.runs.layout import BEFORE, MANIFEST, METRICS, OWN, RESULTS, WEIGHTS
+from onedomain.runs.layout import BEFORE, CALIBRATION, MANIFEST, METRICS, OWN, RESULTS, WEIGHTS
 from onedomain.runs.manifest import Manifest, read_manifest
 from onedomain.runs.outcomes import read_outcomes
+from onedomain.runs.rows import read_metrics, read_records
 from onedomain.runs.samples import AugmentedSample, Snapshot, read_samples, read_snapshots
 
 
@@ -39,13 +40,19 @@ class RunRecords:
         """Whose domains were scored, the first one first; `own` stands for images of the user's own."""
         return tuple(dict.fromkeys(_benchmark(row) for row in self.results if "data" in row))
 
+    @cached_property
+    def threshold(self) -> float | None:
+        """The domain score above which an image is out of domain; None for a run without a calibration."""
+        path = self.folder / CALIBRATION
+        return read_threshold(path).threshold if path.exists() else None
+
     def scores(self, benchmark: str) -> dict[str, dict[str, dict[str, Any]]]:
         """The rows of a benchmark's domains, by domain and metric, in the order of scoring."""
         return _by_domain(self.results, benchmark)
 
     def scores_before(self, benchmark: str) -> dict[str, dict[str, dict[str, Any]]]:
         """Of an adapted run: its parent's rows, on the same images; empty for a run that was only trained."""
-        return _by_domain(_read_results(self.folder / BEFORE), benchmark)
+        return _by_domain(read_records(self.folder / BEFORE), benchmark)
 
     def outcomes(self, benchmark: str) -> dict[str, Outcome]:
         """What the run answered on a benchmark's domains, by domain, in the order of scoring; read once.
@@ -95,8 +102,8 @@ def read_run(folder: str | Path, *, unfinished: bool = False) -> RunRecords:
     run = RunRecords(
         path,
         read_manifest(path),
-        _read_results(path / RESULTS),
-        read_json_lines(path / METRICS, "step"),
+        read_records(path / RESULTS),
+        read_metrics(path / METRICS),
         (path / WEIGHTS).exists(),
     )
     if unfinished:
@@ -145,13 +152,6 @@ def common_benchmark(runs: Sequence[RunRecords], benchmark: str | None = None) -
             given = f"has no records of {benchmark}, only of {', '.join(run.benchmarks)}"
             raise UserError(str(run.folder), given, run.evaluate_command(benchmark))
     return benchmark
-
-
-def _read_results(path: Path) -> list[dict[str, Any]]:
-    if path.exists() and not path.read_bytes().endswith(b"\n"):  # unlike metrics.jsonl it is written whole
-        raise UserError(str(path), "ends in the middle of a line", "a whole file, as onedomain evaluate writes it")
-    read_json_lines(path, "domain")
-    return read_json_lines(path, "metric")
 
 
 def _by_domain(rows: Sequence[dict[str, Any]], benchmark: str) -> dict[str, dict[str, dict[str, Any]]]:

@@ -10,14 +10,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from onedomain.data.arrays import SUFFIX, ByteArray, FloatArray, load_arrays, not_ours
+from onedomain.data.arrays import ALLOWED, SUFFIX, ByteArray, FloatArray, Form, check_forms, load_arrays
 from onedomain.data.domain import IntArray
+from onedomain.errors import UserError
 from onedomain.runs.layout import AUGMENTED, SNAPSHOTS
 
 COLUMNS, GAP = 8, 2  # of a mosaic: images in a row, and white pixels between them
+
+
+_PICTURES = Form("u", ("count", "height", "width", "channels"))
+SAMPLE = {
+    "originals": _PICTURES,
+    "images": _PICTURES,
+    "labels": Form("iu", ("labelled",)),
+    "origins": Form("iu", ("count",)),
+}
+# What figures know of a moment; a method may keep other arrays.
+MOMENT = {
+    "labels": Form("iu", ("labelled",), needed=False),
+    "images": Form("u", ("pictures", "height", "width", "channels"), needed=False),
+    "embedding": Form("f", ("count", "features"), needed=False),
+    "perturbed_embedding": Form("f", ("drawn", "features"), needed=False),
+    "perturbation": Form("f", ("measured", "layers"), needed=False),
+    "perturbation_maps": Form("f", ("pictures", "high", "wide"), needed=False),
+    "mixed_labels": Form("f", ("mixed", "classes"), needed=False),
+}
 
 
 @dataclass(frozen=True)
@@ -43,13 +64,15 @@ def read_samples(folder: Path) -> list[AugmentedSample]:
     samples = []
     for path in numbered(folder, f".sample{SUFFIX}"):
         about, arrays = load_arrays(path)
+        check_forms(path, arrays, SAMPLE)
         embedded = path.with_name(path.name.replace(".sample.", ".embedding."))
         if embedded.exists():
-            arrays |= load_arrays(embedded)[1]
-        try:
-            samples.append(AugmentedSample(**about, **arrays))
-        except TypeError as error:
-            raise not_ours(path, error) from None
+            arrays["embedding"] = load_arrays(embedded)[1].get("embedding")
+            check_forms(embedded, arrays, {"embedding": Form("f", ("rows", "features"))})
+        if not isinstance(about.get("domain"), str) or not arrays["images"].shape[3]:
+            raise UserError(str(path), "has no domain, or images without channels", ALLOWED)
+        kept: dict[str, Any] = {name: arrays.get(name) for name in (*SAMPLE, "embedding")}
+        samples.append(AugmentedSample(about["domain"], **kept))
     return samples
 
 
@@ -101,8 +124,8 @@ def read_snapshots(folder: Path) -> list[Snapshot]:
     snapshots = []
     for path in sorted((folder / SNAPSHOTS).glob(f"step-*{SUFFIX}")):
         about, arrays = load_arrays(path)
-        try:
-            snapshots.append(Snapshot(int(about["step"]), arrays))
-        except (KeyError, TypeError, ValueError) as error:
-            raise not_ours(path, error) from None
+        check_forms(path, arrays, MOMENT)
+        if type(about.get("step")) is not int or not 0 <= about["step"] < 2**40:
+            raise UserError(str(path), f"is of step {about.get('step')!r}", ALLOWED)
+        snapshots.append(Snapshot(about["step"], arrays))
     return snapshots

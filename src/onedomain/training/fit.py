@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from onedomain.data.files import read_json_lines
 from onedomain.data.folders import in_use
 from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
@@ -25,6 +24,7 @@ from onedomain.networks.weights import load_weights
 from onedomain.runs.commandline import resume_command
 from onedomain.runs.layout import AUXILIARY, CALIBRATION, CHECKPOINT, METRICS, WEIGHTS
 from onedomain.runs.manifest import Manifest, read_manifest
+from onedomain.runs.rows import read_metrics
 from onedomain.training.begin import checked_seed, pick_device, set_aside, set_up_to_answer, set_up_to_train, trained
 from onedomain.training.checkpoint import load_checkpoint
 from onedomain.training.describe import describe_run
@@ -131,7 +131,7 @@ def load(
     set_up_to_answer(configured, named, manifest, where, path)
     if configured.auxiliary is not None:
         _load_into(configured.auxiliary, path / AUXILIARY)
-    history = read_json_lines(path / METRICS, "step")
+    history = read_metrics(path / METRICS)
     seconds = max((row.get("seconds", 0.0) for row in history), default=0.0)
     calibration = None
     if (path / CALIBRATION).exists():

@@ -14,12 +14,13 @@ import numpy as np
 import torch
 
 from onedomain.data.domain import Images, IntArray
-from onedomain.data.files import open_own, os_errors_are_user_errors, read_json_lines, to_json_lines, write_atomically
+from onedomain.data.files import open_own, os_errors_are_user_errors, to_json_lines, write_atomically
 from onedomain.data.processes import stop_requests
 from onedomain.data.progress import progress
 from onedomain.errors import Interrupted, TrainingDiverged, UserError
 from onedomain.methods.base import Method
 from onedomain.runs.layout import CHECKPOINT, METRICS
+from onedomain.runs.rows import read_metrics
 from onedomain.training.checkpoint import load_checkpoint, save_checkpoint
 from onedomain.training.randomness import deterministic, private_randomness, seed_everything
 from onedomain.training.snapshots import Snapshots
@@ -202,7 +203,7 @@ class Journal:
         self.tell: Callable[[dict[str, Any]], None] = lambda row: None  # of every further row
         if path is not None:
             # A killed run has logged steps after its last checkpoint: they are repeated, and logged again.
-            self.rows = [row for row in read_json_lines(path, "step") if row["step"] <= start]
+            self.rows = [row for row in read_metrics(path) if row["step"] <= start]
             write_atomically(path, to_json_lines(self.rows))
 
     def add(self, values: dict[str, torch.Tensor]) -> None:

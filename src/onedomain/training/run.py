@@ -15,7 +15,7 @@ import torch
 from onedomain._version import __version__
 from onedomain.data.corruptions import in_record
 from onedomain.data.domain import Domain, IntArray
-from onedomain.data.files import read_json_lines, to_json_lines, write_atomically
+from onedomain.data.files import to_json_lines, write_atomically
 from onedomain.data.folders import sole_use
 from onedomain.data.memory import images_at_once
 from onedomain.data.own import as_domain, as_images, renamed
@@ -32,6 +32,7 @@ from onedomain.networks.weights import save_weights
 from onedomain.runs.layout import ALL_UNSEEN, AUXILIARY, CALIBRATION, METRICS, RESULTS, WEIGHTS
 from onedomain.runs.manifest import Manifest, begin_folder, refuse_used_folder
 from onedomain.runs.outcomes import save_outcome
+from onedomain.runs.rows import read_records
 from onedomain.training.adapt import adapt
 from onedomain.training.checkpoint import save_checkpoint
 from onedomain.training.embeddings import save_embeddings
@@ -248,7 +249,7 @@ class Run:
             for outcome in evaluation.outcomes.values():
                 save_outcome(outcome, self.folder, benchmark)
             path = self.folder / RESULTS
-            old = read_json_lines(path, "domain")
+            old = read_records(path)
             kept = [row for row in old if (row.get("benchmark"), row["domain"]) not in replaced]
             write_atomically(path, to_json_lines(kept + new))
             save_embeddings(self.folder, self.method)

@@ -154,5 +154,5 @@ def write_run(folder, run, outcomes=(), threshold=0.5, benchmark="bench"):
     (folder / "model.safetensors").write_bytes(b"")
     for outcome in outcomes:
         save_outcome(outcome, folder, benchmark)
-    save_checkpoint(folder / "calibration.safetensors", {"threshold": threshold})
+    save_checkpoint(folder / "calibration.safetensors", {"threshold": threshold, "images": 20, "held_out": True})
     return folder

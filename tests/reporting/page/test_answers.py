@@ -122,7 +122,7 @@ def test_where_pixels_have_labels_their_share_is_told(tmp_path):
 def test_answers_that_do_not_fit_together_are_refused(tmp_path, changes):
     comparison = read(tmp_path, erm=made_outcome("far", LABELS, LABELS, [0] * 4))
     save_outcome(replace(made_outcome("far", LABELS, LABELS, [0] * 4), **changes), tmp_path / "erm", "bench")
-    with pytest.raises(UserError, match="erm: the answers on far do not fit together; .*onedomain evaluate"):
+    with pytest.raises(UserError, match="far.safetensors: .*; allowed: a file written by onedomain"):
         galleries(comparison)
 
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
 from onedomain.data.corruptions import CATEGORIES, SEVERITIES, Corruption
-from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.comparison import Column, Comparison
 from onedomain.reporting.contenders import Contender, answers_of, first_answers
 from onedomain.reporting.segmented import Segmented, seen_in, segmented
-from onedomain.runs.layout import CALIBRATION
 from onedomain.runs.records import RunRecords
 
 MOST_CARDS = 12  # images shown of a domain
@@ -38,14 +34,9 @@ class Warnings(NamedTuple):
 
 def flags(run: RunRecords, outcome: Outcome) -> BoolArray | None:
     """Which images were called out of domain; None for a run without a calibration."""
-    path = run.folder / CALIBRATION
-    if outcome.domain_score is None or not path.exists():
+    threshold = run.threshold
+    if outcome.domain_score is None or threshold is None:
         return None
-    try:
-        with safe_open(path, framework="numpy") as file:
-            threshold = float(dict(json.loads(file.metadata()["structure"])["dict"])["threshold"])
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError):
-        raise UserError(str(path), "has no threshold", "the file that onedomain train wrote") from None
     return np.asarray(outcome.domain_score > threshold)
 
 
