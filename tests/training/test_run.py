@@ -177,7 +177,7 @@ def test_an_unfinished_or_foreign_folder_is_not_loaded(tiny, tmp_path):
     with pytest.raises(od.UserError, match="this run has not finished"):
         od.load(tmp_path / "a")
     (run.folder / "run.yaml").write_text("{method: erm, surprise: 1}")
-    with pytest.raises(od.UserError, match="run.yaml: cannot be understood"):
+    with pytest.raises(od.UserError, match="run.yaml: settings is not there"):
         od.load(tmp_path / "a")
 
 
@@ -224,13 +224,18 @@ def test_bytes_are_refused_by_a_model_of_normalised_images(tiny):
 
 
 @pytest.mark.parametrize(
-    ("part", "broken"), [("network", {"name": "lenet"}), ("source", {"classes": "ten"}), ("environment", [1])]
+    ("part", "broken", "told"),
+    [
+        ("network", {"name": "lenet"}, "network.embedding is not there"),
+        ("source", {"classes": "ten"}, "source.name is not there"),
+        ("environment", [1], r"environment got \[1\]; allowed: an object"),
+    ],
 )
-def test_a_damaged_manifest_is_one_line(tiny, tmp_path, part, broken):
+def test_a_damaged_manifest_is_one_line(tiny, tmp_path, part, broken, told):
     folder = fit_again(tiny, tmp_path / "a").folder
     manifest = yaml.safe_load((folder / "run.yaml").read_text())
     (folder / "run.yaml").write_text(yaml.safe_dump({**manifest, part: broken}))
-    with pytest.raises(od.UserError, match="run.yaml: cannot be understood"):
+    with pytest.raises(od.UserError, match=f"run.yaml: {told}"):
         od.load(folder, network=TinyNet())
 
 

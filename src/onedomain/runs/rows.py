@@ -17,7 +17,7 @@ ALLOWED = "a file written by onedomain"
 Text = Annotated[str, Field(max_length=100_000)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]  # beyond that no axis and no mean can show it
-Scalar = bool | int | Number | Text | None
+Scalar = bool | int | float | Text | None
 Setting = Scalar | list[Scalar]
 SHARES = ("accuracy", "miou", "error_auroc", "aurc", "flagged", "ece")
 
