@@ -58,3 +58,18 @@ def unknown(field: str, given: str, names: Iterable[str]) -> UserError:
     near = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.5)
     hint = f", did you mean {near[0]!r}?" if near else ""
     return UserError(field, f"{given!r} is not known{hint}", ", ".join(names))
+
+
+def one_line(given: str) -> str:
+    r"""A name can be anything: what breaks a line becomes a space, and what a screen would obey is spelled out.
+
+    >>> one_line("a\nb\x1b[2J\udc80")
+    'a b\\x1b[2J\\udc80'
+    """
+    return "".join(_shown(character) for character in given)
+
+
+def _shown(character: str) -> str:
+    if character.isprintable() or character == "\u00a0":
+        return character
+    return " " if character.isspace() else character.encode("unicode_escape").decode()

@@ -43,7 +43,7 @@ def test_images_of_ones_own_are_trained_on(pets, onedomain, tmp_path):
     (tmp_path / "broken.png").write_bytes(b"no image")
     code, _, error = onedomain("predict", run, tmp_path / "broken.png")
     assert code == 2
-    assert "broken.png: cannot be decoded as an image" in error
+    assert "broken.png: cannot be read" in error
 
 
 def test_stopped_it_says_how_to_go_on_with_all_that_the_last_bits_depend_on(pets, onedomain, tmp_path, monkeypatch):

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import sys
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from onedomain._version import __version__
+from onedomain.cli import output
 from onedomain.cli.options import GROUPS, GroupedCommand, GroupedCommands, command
 from onedomain.errors import OnedomainError
 
-_SHARED = {"options", "board", "tables", "corruption_tables", "reproduce_show"}  # all other files are commands
+# All other files are commands.
+_SHARED = {"options", "output", "board", "tables", "corruption_tables", "reproduce_show"}
 
 app = typer.Typer(
     name="onedomain",
@@ -63,26 +64,23 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 
 def main() -> NoReturn:
     """Run the command; a user's mistake ends in one line on standard error."""
+    output.prepare()
     try:
-        sys.exit(typer.main.get_command(app).main(prog_name="onedomain", standalone_mode=False) or 0)
+        code = typer.main.get_command(app).main(prog_name="onedomain", standalone_mode=False) or 0
+        output.flush()
     except OnedomainError as error:
-        _fail(str(error), error.exit_code)
+        output.end(str(error), error.exit_code)
     except _USAGE_ERROR as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
-            sys.exit(0)
-        _fail(error.format_message(), error.exit_code)
+            output.leave(0)
+        output.end(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("stopped", 130)
+        output.end("stopped", 130)
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+        output.leave(1)
     except MemoryError:
-        _fail("not enough memory; try a smaller batch_size", 1)
+        output.end("not enough memory; try a smaller batch_size", 1)
     except OSError as error:
-        _fail(f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}", 2)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    print(f"onedomain: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(code)
+        output.end(f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}", 2)
+    output.leave(code)

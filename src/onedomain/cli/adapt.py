@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from onedomain.cli import options as shared
+from onedomain.cli.output import print_json
 
 GROUP = shared.USE
 
@@ -100,7 +100,7 @@ def adapt(options: Options) -> None:
         again += shared.as_typed(options, "test", "source", "data", "device", "threads")
         raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}") from None
     if options.json:
-        print(json.dumps({"parent_method": run.manifest.method, **adapted.summary(), "missing": missing}, indent=2))
+        print_json({"parent_method": run.manifest.method, **adapted.summary(), "missing": missing})
     else:
         tables.show_adapted(run, adapted)
     for note in [*adapted.notes, *(f"not at hand: {reason}" for reason in missing)]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from onedomain.cli import options as shared
+from onedomain.cli.output import print_json
 
 GROUP = shared.AVAILABLE
 
@@ -33,6 +33,6 @@ def benchmarks(options: Options) -> None:
         for each in BENCHMARKS.values()
     ]
     if options.json:
-        print(json.dumps({"benchmarks": rows}, indent=2))
+        print_json({"benchmarks": rows})
     else:
         tables.show_benchmarks(rows)

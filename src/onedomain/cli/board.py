@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from onedomain.data.progress import duration
+from onedomain.data.progress import duration, say
+from onedomain.errors import one_line
 from onedomain.reporting.sweep import Board, Ended, RunProgress
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class _Lines:
         return f"{self.ended_runs}/{self.runs} runs  {duration(seconds_left)} left"
 
     def _say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        say(text)
 
 
 class _Bars(_Lines):
@@ -92,4 +93,4 @@ class _Bars(_Lines):
             self.bars.update(self.tasks[run.name], completed=run.done, total=run.total or None, text=run.text)
 
     def _say(self, text: str) -> None:
-        self.bars.console.print(text)
+        self.bars.console.print(one_line(text))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from onedomain.cli import options as shared
+from onedomain.cli.output import tell
 
 GROUP = shared.AVAILABLE
 
@@ -40,6 +40,7 @@ def corrupt(options: Options) -> None:
     from onedomain.data import data_folder
     from onedomain.data.corruptions import SETS, check_kind, makeable
     from onedomain.data.corruptions.folder import corrupt_folder, parse_severities
+    from onedomain.data.progress import say
     from onedomain.errors import UserError, unknown
 
     overlays = data_folder(options.data) / "frost"
@@ -62,6 +63,6 @@ def corrupt(options: Options) -> None:
     )
     made = ", ".join(f"{count:,} with the constants of {name}" for name, count in used.items())
     told = f"{sum(used.values()):,} images, {made}" if used else "all images are there already"
-    print(f"{options.out}: {told}")
+    tell(f"{options.out}: {told}")
     for reason in left_out if options.kind == "all" else ():
-        print(f"left out: {reason}", file=sys.stderr)
+        say(f"left out: {reason}")

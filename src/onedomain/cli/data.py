@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import typer
 
 from onedomain.cli import options as shared
+from onedomain.cli.output import tell
 
 GROUP = shared.AVAILABLE
 
@@ -69,9 +70,9 @@ def data_prepare(options: PrepareOptions) -> None:
     from onedomain.data.progress import work_in_parts
 
     dataset = find_dataset(options.name)
-    with work_in_parts(f"prepare {options.name}") as tell:
-        done = dataset.prepare(data_folder(options.data, to_write=True), tell)
-    print(done)
+    with work_in_parts(f"prepare {options.name}") as update:
+        done = dataset.prepare(data_folder(options.data, to_write=True), update)
+    tell(done)
 
 
 for _name, _function in (("list", data_list), ("check", data_check), ("prepare", data_prepare)):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onedomain.cli import options as shared
+from onedomain.cli.output import print_json
 
 if TYPE_CHECKING:
     from onedomain.benchmarks import Benchmark
@@ -63,7 +63,7 @@ def show_and_keep(run: Run, evaluation: Evaluation, benchmark: Benchmark | None,
         document = tables.evaluation_as_json(run, evaluation, name, evaluation.missing)
         if measured:
             document["robustness"] = corruption_tables.as_json(measured)
-        print(json.dumps(document, indent=2))
+        print_json(document)
     elif measured:
         corruption_tables.show_corruptions(run, evaluation, measured)
     else:

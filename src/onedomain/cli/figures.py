@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from onedomain.cli import options as shared
+from onedomain.cli.output import print_json, tell
 
 GROUP = shared.RESULTS
 
@@ -30,15 +30,15 @@ def figures(options: Options) -> None:
 
     runs = [completed(run) for run in read_runs(options.runs)]
     chosen = common_benchmark(runs, options.benchmark)
-    with work_in_parts("draw") as tell:
-        drawn = figures_for(runs, chosen, tell)
+    with work_in_parts("draw") as update:
+        drawn = figures_for(runs, chosen, update)
     files = {each.name: [str(path) for path in save(each.figure, options.out, each.name)] for each in drawn}
     if options.json:
         rows = [{"name": d.name, "title": d.title, "explanation": d.explanation, "files": files[d.name]} for d in drawn]
         left_out = [{"name": name, "reason": reason} for name, reason in drawn.skipped]
-        print(json.dumps({"benchmark": chosen, "figures": rows, "left_out": left_out}, indent=2))
+        print_json({"benchmark": chosen, "figures": rows, "left_out": left_out})
         return
     for each in drawn:
-        print(f"{', '.join(files[each.name])}: {each.title}")
+        tell(f"{', '.join(files[each.name])}: {each.title}")
     for name, reason in drawn.skipped:
         say(f"left out: {name}: {reason}")

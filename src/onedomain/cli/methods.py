@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from onedomain.cli import options as shared
+from onedomain.cli.output import print_json
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -50,7 +50,7 @@ def methods(options: Options) -> None:
     }
     if options.json:
         rows = {kind: [_described(name, each) for name, each in of.items()] for kind, of in found.items()}
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
     elif options.name is not None:
         commands = {"methods": "train", "adaptations": "adapt"}
         chosen = [(commands[kind], each) for kind, of in found.items() for each in of.values()]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onedomain.cli import options as shared
+from onedomain.cli.output import print_json
 
 if TYPE_CHECKING:
     from onedomain.training.run import Run
@@ -56,7 +56,7 @@ def _predict_labels(run: Run, options: Options) -> None:
     predictions = run.predict(pixels)
     if options.json:
         rows = tables.predictions_as_json(options.images, predictions)
-        print(json.dumps({"predictions": rows, "calibration": tables.calibration_as_json(run)}, indent=2))
+        print_json({"predictions": rows, "calibration": tables.calibration_as_json(run)})
     else:
         tables.show_predictions(options.images, predictions)
 
@@ -71,6 +71,6 @@ def _predict_masks(run: Run, options: Options) -> None:
         colours = dict(zip(run.classes, masks.palette(run.classes).tolist(), strict=True))
         scale = {"colours": colours, "uncertainty_of_white": math.log(len(run.classes))}
         document = {"predictions": rows, **scale, "calibration": tables.calibration_as_json(run)}
-        print(json.dumps(document, indent=2))
+        print_json(document)
     else:
         tables.show_masks(rows)

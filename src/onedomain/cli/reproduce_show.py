@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from onedomain.benchmarks.protocol.recipes import completed_record
 from onedomain.cli.board import board
+from onedomain.cli.output import print_json
 from onedomain.data.files import make_folder, to_json_lines, write_atomically
 from onedomain.data.folders import sole_use
 from onedomain.data.progress import duration, say
@@ -37,7 +37,7 @@ def show_what_would_be_done(request: Request, as_json: bool) -> None:
     runs = request.plan(benches)
     expected = estimate(runs, benches)
     if as_json:
-        print(json.dumps(_plan_as_json(request, runs, expected), indent=2))
+        print_json(_plan_as_json(request, runs, expected))
     else:
         _show_plan(request, runs, expected)
 
@@ -91,7 +91,7 @@ def from_records(request: Request, files: Sequence[str], as_json: bool) -> None:
 
 def _print_and_keep(result: Result, as_json: bool, folder: Path | None) -> None:
     if as_json:
-        print(json.dumps(result_as_json(result), indent=2, ensure_ascii=False))
+        print_json(result_as_json(result))
     else:
         show(*tables(result), width=WIDTH)
     if folder:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_format
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onedomain.cli.output import print_json
 from onedomain.data.corruptions import KINDS, SEVERITIES, in_record
 from onedomain.data.datasets.base import Row as DataRow
 from onedomain.data.progress import say
@@ -264,7 +264,7 @@ def _out_of_domain(row: Mapping[str, Any]) -> list[Cell]:
 
 def show_data(folder: Path, rows: Sequence[DataRow], json: bool) -> None:
     if json:
-        print(json_format.dumps({"folder": str(folder), "data": [asdict(row) for row in rows]}, indent=2))
+        print_json({"folder": str(folder), "data": [asdict(row) for row in rows]})
         return
     shown, notes = [], []
     for row in rows:

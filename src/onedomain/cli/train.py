@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from onedomain.cli import options as shared
+from onedomain.cli.output import print_json
 
 GROUP = shared.TRAIN
 
@@ -94,5 +94,5 @@ def train(options: Options) -> None:
         show_and_keep(run, score_on(run, benchmark, data_folder(options.data)), benchmark, options.json)
     elif options.json:
         told = {"run": str(folder), "method": run.manifest.method, "seed": run.manifest.seed}
-        print(json.dumps({**told, "train_seconds": run.seconds}))
+        print_json({**told, "train_seconds": run.seconds})
     say(f"The run is in {folder}")

@@ -14,13 +14,20 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from onedomain.errors import UserError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# Pillow would try some fifty formats, and start a program for one of them.
+IMAGE_FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
 
 Images = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
@@ -166,8 +173,6 @@ def _usps_images(path: Path, pixels: npt.NDArray[Any], low: int, high: int) -> I
 
 def read_image_list(folder: Path, labels: Path) -> Arrays:
     """MNIST-M: a folder of PNG images and a text file with one line "name label" per image."""
-    from PIL import Image
-
     with decoding(labels, "a text file"):
         lines = labels.read_text(encoding="utf-8").splitlines()
     images, digits = [], []
@@ -178,7 +183,7 @@ def read_image_list(folder: Path, labels: Path) -> Arrays:
         if digit not in set("0123456789"):
             raise UserError(str(labels), f"label {digit[:20]} found in line {number}", "0 to 9")
         file = folder / name
-        with decoding(file, "a whole PNG image"), Image.open(file, formats=["PNG"]) as picture:
+        with open_image(file, "a whole PNG image", formats=("PNG",)) as picture:
             images.append(np.asarray(picture.convert("RGB")))
         if images[-1].shape != images[0].shape:
             size, first = ("×".join(map(str, image.shape[:2])) for image in (images[-1], images[0]))
@@ -259,3 +264,29 @@ def decoding(path: Path | str, allowed: str) -> Iterator[None]:
     except Exception as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
         raise UserError(str(path), f"cannot be read ({reason[:120]})", allowed) from error
+
+
+@contextmanager
+def open_image(path: Path, allowed: str, formats: tuple[str, ...] = IMAGE_FORMATS) -> Iterator[Image]:
+    """An image file, not decoded yet: whatever is wrong with it, also later in the block, is told in one line."""
+    from PIL import Image
+
+    with decoding(path, allowed):
+        if path.exists() and not path.is_file():  # a pipe would be waited for without end
+            raise UserError(str(path), "is no file", allowed)
+        with Image.open(path, formats=formats) as opened:
+            if opened.format == "TIFF":
+                _silence_libtiff()
+            yield opened
+
+
+@lru_cache(maxsize=1)
+def _silence_libtiff() -> None:
+    """What it prints of a damaged file would stand beside our own line. Only a Pillow that brings it can be asked."""
+    import ctypes
+
+    import PIL
+
+    package = Path(PIL.__file__).parent
+    for library in (*package.parent.glob("[pP]illow.libs/libtiff*"), *package.glob(".dylibs/libtiff*")):
+        ctypes.CDLL(str(library)).TIFFSetErrorHandler(None)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onedomain.data.domain import Domain
-from onedomain.data.formats import decoding
+from onedomain.data.formats import decoding, open_image
 from onedomain.data.image_files import IMAGE_ENDINGS, decode_image, image_size, no_image
 from onedomain.errors import UserError
 
@@ -203,9 +203,7 @@ def frame_folder(
 
 def _read_indices(path: Path, classes: int, void: int | None) -> Array:
     """The values of an 8-bit mask, if each is a class or void."""
-    from PIL import Image
-
-    with decoding(path, "a whole PNG file"), Image.open(path) as opened:
+    with open_image(path, "a whole PNG file", formats=("PNG",)) as opened:
         mask = np.asarray(opened)  # of an indexed image its numbers, not its colours
     wrong = mask[(mask >= classes) & (mask != (-1 if void is None else void))]
     if wrong.size:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
-from onedomain.data.formats import decoding
+from onedomain.data.files import os_errors_are_user_errors
+from onedomain.data.formats import open_image
 from onedomain.errors import UserError
 
 IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
@@ -16,7 +19,13 @@ IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".w
 
 def find_images(folder: Path, needed: bool = True) -> list[Path]:
     """The image files in a folder and its sub-folders; where they are `needed`, at least one."""
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in IMAGE_ENDINGS and file.is_file())
+
+    def refuse(error: OSError) -> NoReturn:  # else what is in a folder that cannot be read would be left out silently
+        with os_errors_are_user_errors(Path(error.filename), "read"):
+            raise error
+
+    inside = (Path(place, name) for place, _, names in os.walk(folder, onerror=refuse) for name in names)
+    files = sorted(file for file in inside if file.suffix.lower() in IMAGE_ENDINGS)
     if needed and not files:
         raise no_image(folder)
     return files
@@ -28,23 +37,17 @@ def no_image(folder: Path, what: str = "image") -> UserError:
 
 def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.ndarray:
     """One image file as (height, width, channels) bytes."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     if channels not in (1, 3):
         raise UserError(str(file), f"cannot be read with {channels} channels", "1 (grey) or 3 (colour)")
-    try:
-        with Image.open(file) as opened:
-            if opened.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255
-                opened = Image.fromarray((np.asarray(opened) // 257).astype(np.uint8))
-            elif opened.mode in ("I", "F"):
-                raise UserError(str(file), f"has pixels of type {opened.mode}", "8 or 16 bits a channel")
-            image = opened.convert("RGB" if channels == 3 else "L")
-    except FileNotFoundError:
-        raise UserError(str(file), "does not exist", "an image file") from None
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise UserError(
-            str(file), f"cannot be decoded as an image ({str(error)[:100]})", "a whole image file"
-        ) from None
+    with open_image(file, "a whole image file") as opened:
+        if opened.mode in ("I", "F"):
+            raise UserError(str(file), f"has pixels of type {opened.mode}", "8 or 16 bits a channel")
+        picture: Image.Image = opened
+        if opened.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255
+            picture = Image.fromarray((np.asarray(opened) // 257).astype(np.uint8))
+        image = picture.convert("RGB" if channels == 3 else "L")
     if size is not None and image.size != (size[1], size[0]):
         image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.asarray(image)
@@ -53,9 +56,7 @@ def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.
 
 def image_size(file: Path) -> tuple[int, int]:
     """Width and height, from the first bytes of a file."""
-    from PIL import Image
-
-    with decoding(file, "a whole image file"), Image.open(file) as opened:
+    with open_image(file, "a whole image file") as opened:
         width, height = opened.size
     return width, height
 
@@ -81,4 +82,4 @@ def through_jpeg(image: np.ndarray, quality: int) -> np.ndarray:
 
     file = io.BytesIO()
     Image.fromarray(image).save(file, "JPEG", quality=quality)
-    return np.asarray(Image.open(file))
+    return np.asarray(Image.open(file, formats=("JPEG",)))

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
+from onedomain.errors import one_line
+
 
 class Update(Protocol):
     """Tell how much is done, values to show beside it, and what is being done meanwhile."""
@@ -28,6 +30,7 @@ FORM = "ONEDOMAIN_PROGRESS"
 @contextmanager
 def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit: str = "steps") -> Iterator[Update]:
     """Yield a function that takes how much is done and the values to show beside it."""
+    label = one_line(label)
     if not shown:
         yield lambda done, values, note="": None
     elif os.environ.get(FORM) == "json":
@@ -94,7 +97,7 @@ class _Lines:
         left = (self.total - done) / rate if rate else 0.0
         pace = [note] if note else [f"{rate:.1f} {self.unit}/s", f"{duration(left)} left"]
         parts = [self.label, f"{done}/{self.total}", _text(values), *pace]
-        print("  ".join(part for part in parts if part), file=sys.stderr, flush=True)
+        say("  ".join(part for part in parts if part))
         self.last_done, self.last_time = done, now
 
 
@@ -117,6 +120,7 @@ class _JsonLines:
 @contextmanager
 def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
     """Yield a function to call with the part that is being done, and how much of it is, from 0 to 1."""
+    label = one_line(label)
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
@@ -125,13 +129,13 @@ def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
         columns = description, BarColumn(), TextColumn("{task.percentage:>3.0f}%")
         with Progress(*columns, console=Console(stderr=True)) as bars:
             task = bars.add_task(label, total=1.0)
-            yield lambda part, fraction: bars.update(task, description=f"{label}: {part}", completed=fraction)
+            yield lambda part, fraction: bars.update(task, description=f"{label}: {one_line(part)}", completed=fraction)
         return
     told: set[str] = set()
 
     def tell(part: str, fraction: float) -> None:
         if part not in told:
-            print(f"{label}: {part}", file=sys.stderr, flush=True)
+            say(f"{label}: {part}")
             told.add(part)
 
     yield tell
@@ -153,4 +157,4 @@ def duration(seconds: float) -> str:
 
 def say(text: str) -> None:
     """A remark on standard error, so that the result can be piped."""
-    print(text, file=sys.stderr, flush=True)
+    print(one_line(text), file=sys.stderr, flush=True)

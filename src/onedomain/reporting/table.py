@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from onedomain.errors import one_line as one_line
+
 GAP = "–"
 NOT_RUN = "not run"
 LONGEST_NAME = 23  # letters of a domain's name beside an axis
@@ -155,18 +157,3 @@ def shortened(text: str, most: int = LONGEST_NAME) -> str:
     'a-rather-long-name-of-…'
     """
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def one_line(given: str) -> str:
-    r"""A name can be anything: what breaks a line becomes a space, and what a screen would obey is spelled out.
-
-    >>> one_line("a\nb\x1b[2J\udc80")
-    'a b\\x1b[2J\\udc80'
-    """
-    return "".join(_shown(character) for character in given)
-
-
-def _shown(character: str) -> str:
-    if character.isprintable() or character == "\u00a0":
-        return character
-    return " " if character.isspace() else character.encode("unicode_escape").decode()

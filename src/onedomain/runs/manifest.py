@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from onedomain.data.domain import MOST_CLASSES
 from onedomain.data.files import make_folder, read_file, write_atomically
 from onedomain.data.folders import holds_anything
+from onedomain.data.progress import say
 from onedomain.errors import UserError
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.rows import ALLOWED, Count, Setting, Text
@@ -197,7 +197,4 @@ def warn_of_other_environment(before: Manifest, now: Manifest) -> None:
     for part in ("torch", "device", "threads"):
         old, new = getattr(before.environment, part), getattr(now.environment, part)
         if old != new:
-            print(
-                f"note: resumed with {part} {new}, begun with {old}: the last bits may differ",
-                file=sys.stderr,
-            )
+            say(f"note: resumed with {part} {new}, begun with {old}: the last bits may differ")

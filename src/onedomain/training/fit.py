@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import nn
 
 from onedomain.data.folders import in_use
 from onedomain.data.own import as_domain, renamed
+from onedomain.data.progress import say
 from onedomain.errors import UserError
 from onedomain.evaluation.calibration import Calibration
 from onedomain.methods import method_class
@@ -94,7 +94,7 @@ def fit(
         named = _named(chosen, len(domain.classes), domain.image_shape, embedding, perturb)
     started_from = None
     if weights is not None:
-        print(load_pretrained(named.module, weights), file=sys.stderr)
+        say(str(load_pretrained(named.module, weights)))
         started_from = file_digest(weights)
     elif folder is not None and resume and (folder / CHECKPOINT).exists():
         started_from = read_manifest(folder).network.weights  # the checkpoint holds what became of them

@@ -111,7 +111,7 @@ def test_mistakes_are_named(pictures: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"was filled with severities \[3\], and now it is \[4\]"):
         run(pictures, tmp_path / "out", severities=(4,))
     (pictures / "broken.png").write_bytes(b"broken")
-    with pytest.raises(UserError, match=r"broken\.png: cannot be decoded"):
+    with pytest.raises(UserError, match=r"broken\.png: cannot be read"):
         run(pictures, tmp_path / "out")
 
 
@@ -120,7 +120,7 @@ def test_what_is_broken_is_named_by_another_process_too(
 ) -> None:
     monkeypatch.setattr(processes, "cores", lambda: 2)
     (pictures / "broken.png").write_bytes(b"broken")
-    with pytest.raises(UserError, match=r"broken\.png: cannot be decoded"):
+    with pytest.raises(UserError, match=r"broken\.png: cannot be read"):
         run(pictures, tmp_path / "out")
     (pictures / "broken.png").unlink()
     shutil.copytree(overlays, tmp_path / "frost")
