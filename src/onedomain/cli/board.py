@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from onedomain.data.progress import duration, say
 from onedomain.errors import one_line
-from onedomain.reporting.sweep import Board, Ended, RunProgress
+from onedomain.runs.sweep import Board, Ended, RunProgress
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -272,8 +272,8 @@ def open_image(path: Path, allowed: str, formats: tuple[str, ...] = IMAGE_FORMAT
     from PIL import Image
 
     with decoding(path, allowed):
-        if path.exists() and not path.is_file():  # a pipe would be waited for without end
-            raise UserError(str(path), "is no file", allowed)
+        if not path.is_file():  # a pipe would be waited for without end
+            raise UserError(str(path), "is no file" if path.exists() else "does not exist", allowed)
         with Image.open(path, formats=formats) as opened:
             if opened.format == "TIFF":
                 _silence_libtiff()

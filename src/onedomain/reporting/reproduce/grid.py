@@ -18,7 +18,7 @@ from onedomain.errors import Interrupted, UserError
 from onedomain.methods import method_class
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
-from onedomain.reporting.sweep import Board, Ended, Grid, Job, run_jobs
+from onedomain.runs.sweep import Board, Ended, Grid, Job, run_jobs
 
 if TYPE_CHECKING:
     from onedomain.methods.base import Method

@@ -15,8 +15,8 @@ from onedomain.reporting.reproduce.columns import Column, RunScores
 from onedomain.reporting.reproduce.declare import PARENT_SEED, Row, Scale, Table
 from onedomain.reporting.reproduce.notes import Rivals, notes_on
 from onedomain.reporting.reproduce.plan import benchmark_at
-from onedomain.reporting.sweep import Ended
 from onedomain.runs.identity import changed_settings, decides, first_difference, identify
+from onedomain.runs.sweep import Ended
 
 Record = Mapping[str, Any]
 NEEDED = ("benchmark", "method", "settings", "seed", "domain", "metric", "value", "data", "onedomain")

@@ -15,7 +15,7 @@ import pytest
 
 from onedomain.data.folders import sole_use
 from onedomain.errors import UserError
-from onedomain.reporting.sweep import Job, run_jobs
+from onedomain.runs.sweep import Job, run_jobs
 from tests.conftest import ROOT
 
 
@@ -159,7 +159,7 @@ def test_processes_of_a_killed_call_hold_the_folder_until_they_end(tmp_path):
         from pathlib import Path
         from onedomain.cli.board import board
         from onedomain.data.folders import sole_use
-        from onedomain.reporting.sweep import Job, run_jobs
+        from onedomain.runs.sweep import Job, run_jobs
         child = "import time; open('begun', 'w').close(); time.sleep(2)"
         with sole_use(Path(".")) as keep_open, board("x", 1) as shown:
             run_jobs([Job("a", (sys.executable, "-c", child), Path("a.log"), 1.0)], 1, shown, keep_open)
