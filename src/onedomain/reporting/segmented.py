@@ -14,7 +14,6 @@ from onedomain.evaluation.outcome import Outcome
 
 STRIPE = 3  # pixels: width of the stripes that mark void
 STRIPES = (255, 205)  # their greys
-VOID = "void, not counted"
 FADED = 0.7  # how far the colours of void pixels go to white in a prediction
 
 
@@ -22,13 +21,16 @@ FADED = 0.7  # how far the colours of void pixels go to white in a prediction
 class Segmented:
     """One image with its pixels' classes as colours, bytes of (height, width, 3); uncertainty is grey, (height, width).
 
-    `said` and `unsure` hold one picture for each of the outcomes. `classes` are those to be seen in any of the masks.
+    `said` and `unsure` hold one picture for each of the outcomes, `right` and `doubt` what is to be said of it.
+    `classes` are those to be seen in any of the masks.
     """
 
     image: ByteArray
     truth: ByteArray
     said: tuple[ByteArray, ...]
+    right: tuple[str, ...]
     unsure: tuple[ByteArray, ...]
+    doubt: tuple[str, ...]
     classes: tuple[int, ...]
     void: bool  # whether there are void pixels
 
@@ -38,13 +40,6 @@ def segmented(outcomes: Sequence[Outcome], most: int) -> list[Segmented]:
     return [picture for place in range(most) if (picture := _picture(outcomes, place)) is not None]
 
 
-def seen_in(pictures: Sequence[Segmented], classes: Sequence[str]) -> dict[str, str]:
-    """For a legend: the classes to be seen, each with its colour, and void without one if it is there."""
-    numbers = sorted({number for picture in pictures for number in picture.classes})
-    colours = {classes[number]: "#{:02x}{:02x}{:02x}".format(*palette(classes)[number]) for number in numbers}
-    return colours | ({VOID: ""} if any(picture.void for picture in pictures) else {})
-
-
 def _picture(outcomes: Sequence[Outcome], place: int) -> Segmented | None:
     first = outcomes[0]
     images, truths = first.mask_images, first.mask_truth
@@ -52,7 +47,8 @@ def _picture(outcomes: Sequence[Outcome], place: int) -> Segmented | None:
         return None
     truth = truths[place]
     void = np.zeros(truth.shape, bool) if first.void is None else truth == first.void
-    said, unsure, most = [], [], math.log(max(2, len(first.classes)))
+    image, most = first.sample[place], math.log(max(2, len(first.classes)))
+    said, unsure = [], []
     seen = set(np.unique(truth[~void]).tolist())
     for outcome in outcomes:
         if outcome.mask_predicted is None or outcome.mask_uncertainty is None:
@@ -71,7 +67,10 @@ def _picture(outcomes: Sequence[Outcome], place: int) -> Segmented | None:
     rows, columns = np.indices(void.shape)
     stripes = np.where((rows + columns) // STRIPE % 2 == 0, *STRIPES).astype(np.uint8)
     striped = np.where(void[..., None], stripes[..., None], _coloured(np.where(void, 0, truth), first.classes))
-    return Segmented(shown, striped, tuple(said), tuple(unsure), tuple(sorted(seen)), bool(void.any()))
+    right = tuple(f"{outcome.right[image]:.0%} of pixels right" for outcome in outcomes)
+    doubt = tuple(f"{outcome.uncertainty[image]:.2f} nats per pixel" for outcome in outcomes)
+    classes = tuple(sorted(seen))
+    return Segmented(shown, striped, tuple(said), right, tuple(unsure), doubt, classes, bool(void.any()))
 
 
 def _coloured(labels: np.ndarray, classes: Sequence[str]) -> ByteArray:

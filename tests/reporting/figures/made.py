@@ -44,6 +44,7 @@ def make_run(folder: Path, method="erm", seed=0, settings=None, accuracies=None,
         rows.append({**common, "metric": "accuracy", "value": accuracy, "low": accuracy - 0.1, "high": accuracy + 0.05})
         if scores:
             rows.append({**common, "metric": "domain_score", "value": scores[domain]})
+            rows.append({**common, "metric": "flagged", "value": scores[domain] / 10})
     (folder / "results.jsonl").write_text(to_json_lines(rows))
     (folder / "metrics.jsonl").write_text("")
     (folder / "model.safetensors").write_bytes(b"")

@@ -4,8 +4,7 @@ from statistics import stdev
 
 import pytest
 
-from onedomain.reporting.figures.declare import Missing
-from onedomain.reporting.figures.domains import accuracy, accuracy_and_uncertainty
+from onedomain.reporting.figures.domains import accuracy
 from onedomain.runs.records import read_run
 from tests.reporting.figures.made import make_run
 
@@ -30,20 +29,6 @@ def test_each_domain_has_a_row_and_each_method_a_marker_with_its_deviation(tmp_p
     assert not set(rows) & set(ccsa[0].get_ydata())
 
 
-def test_each_domain_is_a_point_of_score_and_accuracy(tmp_path):
-    accuracies, scores = {"s": 0.9, "x": 0.6, "y": 0.5, "z": 0.1}, {"s": 1.0, "x": 2.0, "y": 4.0, "z": 3.0}
-    make_run(tmp_path / "a", accuracies=accuracies, scores=scores)
-    make_run(tmp_path / "b", "ccsa")
-    (axes,) = accuracy_and_uncertainty([read_run(tmp_path / name) for name in "ab"], "bench").axes
-    source, unseen = axes.get_lines()
-    assert source.get_xydata().tolist() == [[1.0, 0.9]]
-    assert unseen.get_xydata().tolist() == [[2.0, 0.6], [4.0, 0.5], [3.0, 0.1]]
-    assert source.get_marker() != unseen.get_marker()
-    assert axes.get_title() == "ERM\nrank correlation 0.50"  # ranks 1, 3, 2 against 1, 2, 3
-    named = {text.get_text(): text.xy for text in axes.texts}
-    assert named == {domain: (scores[domain], accuracies[domain]) for domain in scores}
-
-
 def test_an_interval_that_misses_its_value_by_a_last_digit_is_drawn(tmp_path):
     folder = make_run(tmp_path / "a", accuracies={"s": 0.9, "x": 0.5})
     path = folder / "results.jsonl"
@@ -53,23 +38,7 @@ def test_an_interval_that_misses_its_value_by_a_last_digit_is_drawn(tmp_path):
     assert whiskers.get_segments()[1][:, 0] == pytest.approx([0.5, 0.55])
 
 
-def test_of_many_domains_the_outermost_are_named(tmp_path):
-    accuracies = {f"x{number}": number / 20 for number in range(15)}
-    make_run(tmp_path / "a", accuracies=accuracies, scores={name: 1 - value for name, value in accuracies.items()})
-    (axes,) = accuracy_and_uncertainty([read_run(tmp_path / "a")], "bench").axes
-    assert {text.get_text() for text in axes.texts} == {"x0", "x1", "x2", "x14"}
-
-
 def test_a_run_scored_on_its_source_alone_is_drawn(tmp_path):
-    make_run(tmp_path / "a", accuracies={"s": 0.9}, scores={"s": 1.0})
-    run = read_run(tmp_path / "a")
-    (axes,) = accuracy_and_uncertainty([run], "bench").axes
-    assert axes.get_title() == "ERM"
-    (axes,) = accuracy([run], "bench").axes
+    make_run(tmp_path / "a", accuracies={"s": 0.9})
+    (axes,) = accuracy([read_run(tmp_path / "a")], "bench").axes
     assert axes.containers[0][0].get_xdata() == pytest.approx([0.9])
-
-
-def test_without_a_domain_score_it_says_so(tmp_path):
-    make_run(tmp_path / "a")
-    with pytest.raises(Missing, match="no run has a domain score"):
-        accuracy_and_uncertainty([read_run(tmp_path / "a")], "bench")

@@ -56,7 +56,7 @@ class Document(HTMLParser):
 @pytest.fixture(autouse=True)
 def _no_figures(monkeypatch):
     """They take seconds, and have a test of their own."""
-    monkeypatch.setattr("onedomain.reporting.page.sections.figures", lambda runs, benchmark: ([], []))
+    monkeypatch.setattr("onedomain.reporting.page.sections.figures", lambda runs, benchmark: ({}, []))
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_what_was_not_kept_or_measured_is_said_with_what_to_do(tmp_path):
     folder = write_run(tmp_path / "a", made_run({"a": 0.5}))
     joined = " ".join(Document(render(read_runs([folder]))).texts)
     assert f"Score the runs again to keep them: onedomain evaluate {folder} --benchmark bench" in joined
-    assert "these runs carry no calibration" in joined
+    assert "These runs carry no calibration" in joined
 
 
 def test_a_run_that_only_python_can_repeat_says_so(tmp_path):

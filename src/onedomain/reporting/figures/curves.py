@@ -19,8 +19,10 @@ from onedomain.reporting.figures.style import (
     legend_above,
     legend_height,
     mean_line,
+    named_first,
     panels,
     percent,
+    remark_below,
     wrapped,
 )
 from onedomain.reporting.names import adapting_title, telling
@@ -171,7 +173,6 @@ PAPERS = {  # panels of the paper's figure of the meta-learning scheme
     "shot noise": ("shot-noise",),
 }
 MOST_LINES = len(MARKERS)  # that look different without colour
-FIRST = ("sdg", "erm")  # methods that are drawn in any case: what the figure is about, and what all is compared with
 
 
 @figure(
@@ -187,7 +188,7 @@ def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     if known is None or not known.corruptions:
         raise Missing("the domains are no corruptions in five severities")
     every = contenders_of(runs, benchmark)
-    groups = chosen(every)
+    groups = named_first(every, MOST_LINES)
     found = {group.title: [from_records(run.results, benchmark) for run in group.runs] for group in groups}
     scored = [each for of_group in found.values() for each in of_group]
     # Means of different corruptions do not compare.
@@ -209,14 +210,9 @@ def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         each.tick_params(labelbottom=True)  # the panel below may be an empty place
         each.yaxis.set_major_formatter(percent)
     left_out = [group.title for group in every if group not in groups]
-    remark = wrapped(f"not drawn, for {MOST_LINES} lines are the most: {', '.join(left_out)}", 70)
-    figure.supxlabel(f"severity\n{remark}" if left_out else "severity", fontsize=9)
+    figure.supxlabel("severity", fontsize=9)
+    if left_out:
+        remark_below(figure, f"not drawn, for {MOST_LINES} lines are the most: {', '.join(left_out)}")
     figure.supylabel("accuracy", fontsize=9)
     legend_above(figure)
     return figure
-
-
-def chosen(groups: Sequence[Contender]) -> list[Contender]:
-    """As many as can be told apart, in the order given."""
-    by_need = sorted(groups, key=lambda group: FIRST.index(group.method) if group.method in FIRST else len(FIRST))
-    return [group for group in groups if group in by_need[:MOST_LINES]]

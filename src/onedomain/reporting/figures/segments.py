@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from onedomain.evaluation.masks import palette
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import Contender, contenders_of, first_answers
@@ -25,77 +24,66 @@ from onedomain.reporting.figures.style import (
     show_image,
     wrapped,
 )
-from onedomain.reporting.segmented import Segmented, seen_in, segmented
+from onedomain.reporting.segmented import Segmented, segmented
 from onedomain.runs.records import RunRecords
 
-MOST_ROWS = 10  # images in all
+MOST_IMAGES = 10  # in all
 OF_A_DOMAIN = 2  # images, where they fit
 COLUMN = 1.35  # inches of a picture's width
-NAME_SIZE = 7.5  # points, of the domain beside a row
+NAME_SIZE = 7.5  # points, of the domain beside a row and of what is written below a picture
 MOST_PANELS = 3  # domains whose classes get a panel of their own; of more, the unseen ones are averaged
 NO_PIXELS = "no run was scored on labels of pixels, or none kept its answers"
-UNSURE = "uncertain-sdg"  # whose uncertainty is shown, if it is there
 
 
 @figure(
     "masks",
     "Images, truth, predictions and uncertainty",
-    "Images of domains never seen, the true class of each pixel, what each method says, and how unsure it is "
-    "(bright). Striped and faded pixels are void: they have no class and never count.",
+    "Images of domains never seen, above, and the true class of each pixel, below; beside them what each method says, "
+    "and below it how unsure it is (bright). Striped and faded pixels are void: they have no class and never count.",
     place=3,
 )
 def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """A row for each image of an unseen domain: image, truth, what each method's first run says, one's uncertainty."""
+    """Two rows for each image of an unseen domain, with the answers of each method's first run."""
     groups = contenders_of(runs, benchmark)
-    rows: list[tuple[str, Segmented]] = []
     domains = _unseen(groups, benchmark)
-    for domain, outcomes in domains.items():
-        of_a_domain = OF_A_DOMAIN if OF_A_DOMAIN * len(domains) <= MOST_ROWS else 1
-        rows += [(domain, picture) for picture in segmented(outcomes, of_a_domain)]
-    rows = rows[:MOST_ROWS]
-    if not rows:
+    of_a_domain = OF_A_DOMAIN if OF_A_DOMAIN * len(domains) <= MOST_IMAGES else 1
+    found = [(name, each) for name, outcomes in domains.items() for each in segmented(outcomes, of_a_domain)]
+    found = found[:MOST_IMAGES]
+    if not found:
         raise Missing(NO_PIXELS)
-    unsure = next((place for place, group in enumerate(groups) if group.method == UNSURE), len(groups) - 1)
-    names = ["image", "truth", *(group.title for group in groups), f"uncertainty of {groups[unsure].title}"]
     classes = next(iter(domains.values()))[0].classes
-    figure, shown = _grid(rows, names, _handles(classes, [picture for _, picture in rows]))
-    for (domain, picture), axes in zip(rows, shown, strict=True):
-        pictures = (picture.image, picture.truth, *picture.said, picture.unsure[unsure])
-        for each, pixels in zip(axes, pictures, strict=True):
-            show_image(each, pixels)
-        # A domain's name is written along its row, in lines that are not longer than the row is high.
-        letters = max(4, int(72 * _row_height(picture) // (0.62 * NAME_SIZE)))
-        axes[0].set_ylabel(wrapped(domain, letters, hyphens=True), fontsize=NAME_SIZE)
-    return figure
-
-
-def _row_height(picture: Segmented) -> float:
-    """Inches."""
-    height, width, _ = picture.image.shape
-    return float(COLUMN * height / width + 0.06)
-
-
-def _grid(
-    rows: Sequence[tuple[str, Segmented]], names: Sequence[str], handles: Sequence[Patch]
-) -> tuple[Figure, list[list[Axes]]]:
-    width = max(WIDTH, COLUMN * len(names))
-    height = _row_height(rows[0][1])
-    columns = max(1, int(width // 1.15))
-    legend = 0.1 + 0.18 * -(-len(handles) // columns)
-    figure, cells = panels(len(rows) * len(names), height, len(names), extra=legend + 0.45, width=width)
-    for axes, name in zip(cells, names, strict=False):
+    handles = _handles(classes, [picture for _, picture in found])
+    across = 1 + len(groups)
+    width, (high, wide, _) = max(WIDTH, COLUMN * across), found[0][1].image.shape
+    in_a_row = max(1, int(width // 1.15))
+    extra = 0.55 + 0.18 * -(-len(handles) // in_a_row)
+    row_height = COLUMN * high / wide
+    figure, cells = panels(2 * len(found) * across, row_height + 0.2, across, extra=extra, width=width)
+    for axes, name in zip(cells, ["image, truth", *(group.title for group in groups)], strict=False):
         axes.set_title(wrapped(name, 20))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=1.2, columnspacing=1.0)
-    return figure, [cells[first : first + len(names)] for first in range(0, len(cells), len(names))]
+    rows = iter(cells)
+    for domain, picture in found:
+        shown = [(picture.image, ""), *zip(picture.said, picture.right, strict=True)]
+        shown += [(picture.truth, ""), *zip(picture.unsure, picture.doubt, strict=True)]
+        for place, (pixels, note) in enumerate(shown):
+            axes = next(rows)
+            show_image(axes, pixels)
+            axes.set_xlabel(note, fontsize=NAME_SIZE)
+            if place == 0:  # written along its row, in lines that are not longer than the row is high
+                letters = max(4, int(72 * row_height // (0.62 * NAME_SIZE)))
+                axes.set_ylabel(wrapped(domain, letters, hyphens=True), fontsize=NAME_SIZE)
+    figure.legend(handles=handles, loc="outside lower center", ncols=in_a_row, handlelength=1.2, columnspacing=1.0)
+    return figure
 
 
 def _handles(classes: Sequence[str], pictures: Sequence[Segmented]) -> list[Patch]:
     """A legend of the classes to be seen, and of void."""
-    void: dict[str, Any] = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
-    return [
-        Patch(label=name, **(void if not colour else {"facecolor": colour, "edgecolor": "black"}))
-        for name, colour in seen_in(pictures, classes).items()
-    ]
+    numbers = sorted({number for picture in pictures for number in picture.classes})
+    colours = palette(classes) / 255
+    handles = [Patch(label=classes[number], facecolor=colours[number], edgecolor="black") for number in numbers]
+    if any(picture.void for picture in pictures):
+        handles.append(Patch(label="void, not counted", facecolor="white", edgecolor="#999999", hatch="////"))
+    return handles
 
 
 def _unseen(groups: Sequence[Contender], benchmark: str) -> dict[str, list[Outcome]]:

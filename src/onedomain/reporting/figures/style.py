@@ -20,6 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from onedomain.data.files import make_folder, write_atomically
+from onedomain.reporting.contenders import Contender
 from onedomain.reporting.table import shortened
 
 WIDTH = 4.8  # inches: on a phone it shrinks to 0.78 of that, and letters of 9 points stay legible
@@ -154,11 +155,18 @@ def mean_line(axes: Axes, x: Sequence[float], values: Sequence[Sequence[float]],
 
 @styled
 def remark_below(figure: Figure, text: str) -> None:
-    """A line below all panels, and the room for it."""
+    """Lines below all panels, and the room for them."""
     width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + 0.16)
+    lines = wrapped(text, 70)
+    figure.set_size_inches(width, height + 0.16 * len(lines.splitlines()))
     label = figure.get_supxlabel()
-    figure.supxlabel(f"{label}\n{text}" if label else text, fontsize=9)
+    figure.supxlabel(f"{label}\n{lines}" if label else lines, fontsize=9)
+
+
+def named_first(groups: Sequence[Contender], most: int) -> list[Contender]:
+    """So many that can be shown, in the order given: in any case SDG, and ERM, with which all is compared."""
+    by_need = sorted(groups, key=lambda group: group.method not in ("sdg", "erm"))
+    return [group for group in groups if group in by_need[:most]]
 
 
 def percent(value: float, _place: float = 0) -> str:

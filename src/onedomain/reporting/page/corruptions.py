@@ -14,7 +14,6 @@ from onedomain.evaluation.corruption_error import Robustness
 from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender
-from onedomain.reporting.page.picture import in_sight
 from onedomain.reporting.table import MEAN, PLAIN, SECTION, Row, Table, number, numbers, percent
 from onedomain.runs.baseline import BASELINE, command_for_erm, trained_alike
 from onedomain.runs.records import RunRecords
@@ -33,8 +32,7 @@ def corruptions(comparison: Comparison, identity: str) -> Corruptions | None:
     if not comparison.corrupted:
         return None
     found = {each.title: [_robustness(comparison, run) for run in each.runs] for each in comparison.contenders}
-    shown = [each.title for each in in_sight(comparison)]
-    maps = [_map(f"{identity}-map-{place}", title, found[title]) for place, title in enumerate(shown, start=1)]
+    maps = [_map(f"{identity}-map-{place}", *each) for place, each in enumerate(found.items(), start=1)]
     table, missing = _robustness_table(comparison, found, f"{identity}-robustness")
     notes = sorted({column.note for column in comparison.unseen if column.note})
     remarks = [f"The corrupted images: {'; '.join(notes)}."] if notes else []

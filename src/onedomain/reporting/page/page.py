@@ -12,7 +12,6 @@ from pathlib import Path
 from onedomain._version import __version__
 from onedomain.data.files import make_folder, write_atomically
 from onedomain.errors import UserError
-from onedomain.reporting.page.picture import FRAME, SHOWN
 from onedomain.reporting.page.runs import run_details
 from onedomain.reporting.page.sections import section
 from onedomain.reporting.render.html import template
@@ -60,8 +59,6 @@ def render(runs: Sequence[RunRecords]) -> str:
         script_hash=script_hash(script),
         sections=sections,
         runs=run_details(runs),
-        frame=FRAME,
-        shown_panels=SHOWN,
     )
 
 

@@ -11,10 +11,9 @@ from onedomain.benchmarks import BENCHMARKS
 from onedomain.reporting.comparison import Comparison, compare, refuse_old_records
 from onedomain.reporting.contenders import trained_for
 from onedomain.reporting.figures import Drawn, figures_for, svg
-from onedomain.reporting.page.answers import galleries, segments
+from onedomain.reporting.page.answers import galleries
 from onedomain.reporting.page.corruptions import corruptions
 from onedomain.reporting.page.headline import headline
-from onedomain.reporting.page.picture import panels
 from onedomain.reporting.page.tables import (
     DOUBTS,
     accuracy_table,
@@ -23,7 +22,6 @@ from onedomain.reporting.page.tables import (
     uncertainty_by_domain,
     uncertainty_table,
 )
-from onedomain.reporting.shown_metric import ACCURACY
 from onedomain.runs.layout import OWN
 from onedomain.runs.records import RunRecords
 
@@ -44,16 +42,14 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> dict[s
         "holds_up": holds_up,
         "knows": knows,
         "links": [*corrupted, "images", *(["figures"] if drawn else []), "uncertainty", "training"],
-        "metric": comparison.metric,
-        "shaded": comparison.metric is ACCURACY,  # a share of right answers, to be held against that of flagged images
         "accuracy": accuracy_table(comparison, identity),
-        "panels": panels(comparison),
+        "knows_figure": drawn.pop("flagged", None),
         "corruptions": corruptions(comparison, identity),
         "galleries": galleries(comparison),
-        "segments": segments(comparison),  # for segmentation, instead of galleries
+        "masks": drawn.pop("masks", None),  # of segmentation, instead of galleries
         "several_seeds": any(len(each.runs) > 1 for each in comparison.contenders),
         "evaluate_command": comparison.contenders[0].runs[0].evaluate_command(benchmark),
-        "figures": drawn,
+        "figures": list(drawn.values()),
         "not_drawn": not_drawn,
         "uncertainty": uncertainty_table(comparison, identity),
         "uncertainty_by_domain": uncertainty_by_domain(comparison, identity),
@@ -103,14 +99,14 @@ def remarks(comparison: Comparison) -> list[str]:
 
 
 PIXELS = 96  # CSS pixels per inch
-ELSEWHERE = ("masks",)  # the page has its own rows of these pictures, which a phone can show
+ELSEWHERE = ("flagged", "masks")  # where they stand in the page it is told if they are missing
 
 
-def figures(runs: Sequence[RunRecords], benchmark: str) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """All that can be drawn of the runs that were scored on the benchmark, and why the others cannot."""
+def figures(runs: Sequence[RunRecords], benchmark: str) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str]]]:
+    """All that can be drawn of the runs that were scored on the benchmark, by name, and why the others cannot."""
     drawn = figures_for([run for run in runs if benchmark in run.benchmarks], benchmark)
     skipped = [(name, reason) for name, reason in drawn.skipped if name not in ELSEWHERE]
-    return [_shown(each) for each in drawn if each.name not in ELSEWHERE], skipped
+    return {each.name: _shown(each) for each in drawn}, skipped
 
 
 def _shown(drawn: Drawn) -> dict[str, Any]:
