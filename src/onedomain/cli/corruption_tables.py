@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onedomain.benchmarks import BENCHMARKS, Benchmark
+from onedomain.benchmarks import Benchmark
 from onedomain.cli.tables import UNCERTAINTY, uncertainty
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.evaluation import corruption_error as robustness
 from onedomain.evaluation.corruption_error import Robustness
 from onedomain.evaluation.scores import Evaluation, Scores
+from onedomain.reporting.corruption_tables import WORST, corruption_table, erm_command
 from onedomain.reporting.render.terminal import show
-from onedomain.reporting.table import GROUP_MEAN, MEAN, Cell, Row, Table, number, numbers, percent
-from onedomain.runs.baseline import command_for_erm, find_erm
+from onedomain.reporting.table import number
+from onedomain.runs.baseline import find_erm
 from onedomain.runs.identity import identify
 from onedomain.training.run import Run
 
-WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
 METRICS = {"nll": "NLL", "ece": "ECE %", **{name: UNCERTAINTY[name] for name in UNCERTAINTY if name != "entropy"}}
 
 
@@ -37,9 +38,7 @@ def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured
     erm = (folder, found) if run.manifest.method == "erm" else None
     erm = erm or find_erm(rows, benchmark.name, folder.resolve().parent)
     if erm is None:
-        trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
-        usual = trained_on.settings_of("erm") if trained_on else {}
-        make = command_for_erm(identify(rows[0]), usual, folder.with_name(f"{folder.name}-erm"))
+        make = erm_command(identify(rows[0]), folder.with_name(f"{folder.name}-erm"))
         return Measured(found, {"erm": None, "make": make})
     ratios = {label: found.relative_to(erm[1], severity) for label, severity in (("worst", WORST), ("all", None))}
     return Measured(found, {"erm": str(erm[0]), **ratios})
@@ -48,38 +47,13 @@ def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured
 def show_corruptions(run: Run, evaluation: Evaluation, measured: Measured) -> None:
     title, groups = "Uncertainty, mean over corruptions", _groups(evaluation, run.manifest.source.name)
     doubts = uncertainty(evaluation, title, "severity", groups, METRICS)
-    show(_accuracies(run, evaluation, measured), doubts)
-
-
-def _accuracies(run: Run, evaluation: Evaluation, measured: Measured) -> Table:
-    """Corruptions by category as rows, severities as columns."""
     manifest, found = run.manifest, measured.found
-    every = [*SEVERITIES, None]
-    rows = []
-    if found.clean is not None:
-        cells = [*[Cell("")] * len(SEVERITIES), percent(found.clean)]
-        rows.append(Row(f"{manifest.source.name} (clean)", cells))
-    for category, kinds in CATEGORIES.items():
-        for kind in kinds:
-            cells = [percent(found.of_kind(kind, severity)) for severity in every]
-            rows.append(Row(kind, cells, apart=kind == kinds[0]))
-        rows.append(Row(category, [percent(found.of_kinds(kinds, severity)) for severity in every], GROUP_MEAN))
-    scored = sum(found.of_kind(kind) is not None for kind in KINDS)
-    label = f"mean of {scored} corruptions" if scored == len(KINDS) else f"mean of {scored} of {len(KINDS)} corruptions"
-    rows.append(Row(label, [percent(found.of_kinds(KINDS, severity)) for severity in every], MEAN, apart=True))
-    rows.append(Row("mean of 4 categories", [percent(found.of_categories(severity)) for severity in every], MEAN))
+    about = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps: accuracy %"
     counts = sorted({scores.count for scores in evaluation.scores.values() if scores.corruption})
     of_each = " or ".join(f"{images:,}" for images in counts)
-    return Table(
-        f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps: accuracy %",
-        "corruption, severity",
-        numbers(*map(str, SEVERITIES), "mean"),
-        rows,
-        [
-            f"Targets: {'; '.join(found.notes) or 'the official files'}. {of_each} images of each.",
-            *_relative_lines(measured.relative),
-        ],
-    )
+    targets = f"Targets: {'; '.join(found.notes) or 'the official files'}. {of_each} images of each."
+    table = corruption_table(about, manifest.source.name, [found])
+    show(replace(table, notes=[targets, *_relative_lines(measured.relative)]), doubts)
 
 
 def _relative_lines(relative: Mapping[str, Any]) -> list[str]:

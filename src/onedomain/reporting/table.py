@@ -42,7 +42,6 @@ class Cell:
     mark: str = ""  # best or close
     spread: str = ""
     paper: str = ""  # the paper's number
-    share: float | None = None  # how full of colour, %
 
     @property
     def words(self) -> str:

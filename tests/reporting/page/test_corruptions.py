@@ -9,12 +9,12 @@ import pytest
 
 from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.reporting.comparison import compare
+from onedomain.reporting.corruption_tables import corruptions
 from onedomain.reporting.estimates import Estimate, over_domains
 from onedomain.reporting.page.answers import galleries
-from onedomain.reporting.page.corruptions import corruptions
 from onedomain.reporting.page.page import render
 from onedomain.reporting.page.tables import accuracy_table
-from onedomain.reporting.table import PLAIN, SECTION
+from onedomain.reporting.table import GROUP_MEAN, MEAN
 from tests.reporting.page.made import adapted, made_outcome, made_rows, made_run, write_run
 
 LITE = "cifar10-c-lite"
@@ -38,15 +38,9 @@ def texts(found, title):
     return dict(zip([column.name for column in found.table.columns], [cell.text for cell in row.cells], strict=True))
 
 
-def sections(table):
-    """The rows of each section, by its title."""
-    found = {}
-    for row in table.rows:
-        if row.kind == SECTION:
-            found[row.title] = rows = []
-        else:
-            rows.append(row)
-    return found
+def row_of(table, title):
+    [row] = [row for row in table.rows if row.title == title]
+    return row
 
 
 def test_the_main_table_has_categories_and_averages_and_not_95_columns():
@@ -76,24 +70,20 @@ def test_heat_maps_hold_every_corruption_at_every_severity_and_means_over_seeds(
     found = corruptions(compare([run("sdg", scores(0.2)), run("sdg", scores(0.4), 1), run("erm", scores())], LITE), "p")
     assert [each.title for each in found.maps] == ["SDG", "ERM"]
     sdg, erm = found.maps
-    assert list(sections(sdg)) == [*CATEGORIES, "means"]
-    assert [row.title for row in sdg.rows if row.kind == PLAIN] == list(KINDS)
-    fog = sections(sdg)["weather"][0]
-    assert [cell.text for cell in fog.cells] == ["50", "45", "40", "35", "30", "40"]
-    assert [cell.share for cell in fog.cells] == pytest.approx([50, 45, 40, 35, 30, 40])
-    noise_mean = sections(erm)["noise"][-1]
-    assert [cell.share for cell in noise_mean.cells] == pytest.approx([50, 45, 40, 35, 30, 40])
-    corruptions_mean, categories_mean = sections(erm)["means"]
-    assert corruptions_mean.cells[4].share == pytest.approx(100 * (0.3 + 1 + 1.2 + 2.8) / 19, abs=0.05)
-    assert categories_mean.cells[4].share == pytest.approx(25)
+    assert [row.title for row in sdg.rows if row.kind == GROUP_MEAN] == list(CATEGORIES)
+    assert [row.title for row in sdg.rows if row.title in KINDS] == list(KINDS)
+    assert [cell.text for cell in row_of(sdg, "fog").cells] == ["50", "45", "40", "35", "30", "40"]
+    assert [cell.value for cell in row_of(erm, "noise").cells] == pytest.approx([50, 45, 40, 35, 30, 40])
+    assert row_of(erm, "cifar10 (clean)").cells[-1].text == "90"
+    corruptions_mean, categories_mean = (row for row in erm.rows if row.kind == MEAN)
+    assert corruptions_mean.cells[4].value == pytest.approx(100 * (0.3 + 1 + 1.2 + 2.8) / 19)
+    assert categories_mean.cells[4].value == pytest.approx(25)
 
 
 def test_what_was_not_scored_is_a_gap():
     some = {domain: value for domain, value in scores().items() if not domain.startswith("fog-3")}
     found = corruptions(compare([run("erm", some)], LITE), "p")
-    fog = sections(found.maps[0])["weather"][0]
-    assert [cell.text for cell in fog.cells] == ["30", "25", "–", "15", "10", "–"]
-    assert fog.cells[2].share is None
+    assert [cell.text for cell in row_of(found.maps[0], "fog").cells] == ["30", "25", "–", "15", "10", "–"]
 
 
 def test_mce_and_rmce_are_relative_to_the_erm_run_of_the_same_seed():
@@ -149,7 +139,7 @@ class Tables(HTMLParser):
         if tag == "table":
             self.inside = given.get("class") == "heat"
             if self.inside:
-                self.maps.append({"td": 0, "row": 0, "rowgroup": 0, "col": 0, "coloured": 0})
+                self.maps.append({"td": 0, "row": 0, "col": 0, "coloured": 0})
         if self.inside and tag == "td":
             self.maps[-1]["td"] += 1
             self.maps[-1]["coloured"] += given.get("style", "").startswith("--share:")
@@ -162,8 +152,8 @@ def test_the_page_has_a_table_with_headings_for_every_method_and_says_what_the_i
     page = render([run(method, scores(0.3), note="regenerated") for method in methods])
     tables = Tables()
     tables.feed(page)
-    rows = 19 + 4 + 2
-    assert tables.maps == [{"td": 6 * rows, "row": rows, "rowgroup": 5, "col": 7, "coloured": 6 * rows}] * 5
+    rows = 1 + 19 + 4 + 2  # of clean images there is one number
+    assert tables.maps == [{"td": 6 * rows, "row": rows, "col": 7, "coloured": 6 * rows - 5}] * 5
     assert "The corrupted images: regenerated." in page
     assert 'href="#part-1-corruptions"' in page
     assert "96 domains</summary>" in page

@@ -10,9 +10,9 @@ from typing import Any
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.reporting.comparison import Comparison, compare, refuse_old_records
 from onedomain.reporting.contenders import trained_for
+from onedomain.reporting.corruption_tables import corruptions
 from onedomain.reporting.figures import Drawn, figures_for, svg
 from onedomain.reporting.page.answers import galleries
-from onedomain.reporting.page.corruptions import corruptions
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.tables import (
     DOUBTS,

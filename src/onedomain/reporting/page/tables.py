@@ -114,7 +114,6 @@ def _cell(comparison: Comparison, contender: Contender, domains: Domains) -> Cel
     paper = comparison.paper(contender, domains)
     return replace(
         percent(estimate.mean, 1, spread),
-        share=round(100 * estimate.mean, 1),
         mark=comparison.mark(contender, domains),
         paper="" if paper is None else number(paper, 2).text,
     )

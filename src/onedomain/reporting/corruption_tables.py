@@ -1,4 +1,4 @@
-"""Runs under corruptions: a heat map of corruption × severity for each method, and mCE and RmCE relative to ERM."""
+"""Runs under corruptions: accuracy by corruption and severity for each method, and mCE and RmCE relative to ERM."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from onedomain.evaluation.corruption_error import Robustness
 from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender
-from onedomain.reporting.table import MEAN, PLAIN, SECTION, Row, Table, number, numbers, percent
+from onedomain.reporting.table import GROUP_MEAN, MEAN, PLAIN, Cell, Row, Table, number, numbers, percent
 from onedomain.runs.baseline import BASELINE, command_for_erm, trained_alike
+from onedomain.runs.identity import Identity
 from onedomain.runs.records import RunRecords
 
 WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
@@ -27,12 +28,40 @@ class Corruptions(NamedTuple):
     remarks: Sequence[str]
 
 
+def corruption_table(title: str, clean: str, runs: Sequence[Robustness], digits: int = 2) -> Table:
+    """Corruptions by category as rows, severities as columns; means over the runs of one method."""
+
+    def row(name: str, of: Callable[[Robustness, int | None], float | None], kind: str, apart: bool = False) -> Row:
+        values = [mean_of_known(of(run, severity) for run in runs) for severity in (*SEVERITIES, None)]
+        return Row(name, [percent(value, digits) for value in values], kind, apart=apart)
+
+    def of_kinds(kinds: Sequence[str]) -> Callable[[Robustness, int | None], float | None]:
+        return lambda run, severity: run.of_kinds(kinds, severity)
+
+    known = mean_of_known(run.clean for run in runs)
+    rows = [] if known is None else [Row(f"{clean} (clean)", [*[Cell("")] * len(SEVERITIES), percent(known, digits)])]
+    for category, kinds in CATEGORIES.items():
+        rows += [row(kind, of_kinds((kind,)), PLAIN, apart=kind == kinds[0]) for kind in kinds]
+        rows.append(row(category, of_kinds(kinds), GROUP_MEAN))
+    scored = sum(all(run.of_kind(kind) is not None for run in runs) for kind in KINDS)
+    which = f"{scored}" if scored == len(KINDS) else f"{scored} of {len(KINDS)}"
+    rows.append(row(f"mean of {which} corruptions", of_kinds(KINDS), MEAN, apart=True))
+    rows.append(row(f"mean of {len(CATEGORIES)} categories", lambda run, level: run.of_categories(level), MEAN))
+    return Table(title, "corruption, severity", numbers(*map(str, SEVERITIES), "mean"), rows)
+
+
 def corruptions(comparison: Comparison, identity: str) -> Corruptions | None:
     """None for a benchmark whose targets are something else."""
     if not comparison.corrupted:
         return None
     found = {each.title: [_robustness(comparison, run) for run in each.runs] for each in comparison.contenders}
-    maps = [_map(f"{identity}-map-{place}", *each) for place, each in enumerate(found.items(), start=1)]
+    clean = next((column.name for column in comparison.sources), "")
+    maps = [
+        replace(
+            corruption_table(title, clean, runs, digits=0), id=f"{identity}-map-{place}", look="heat", sortable=False
+        )
+        for place, (title, runs) in enumerate(found.items(), start=1)
+    ]
     table, missing = _robustness_table(comparison, found, f"{identity}-robustness")
     notes = sorted({column.note for column in comparison.unseen if column.note})
     remarks = [f"The corrupted images: {'; '.join(notes)}."] if notes else []
@@ -44,32 +73,6 @@ def _robustness(comparison: Comparison, run: RunRecords) -> Robustness:
     chosen = {*comparison.compared, *(column.name for column in comparison.sources)}
     rows = [row for row in run.results if row["domain"] in chosen]
     return robustness.from_records(rows, comparison.benchmark)
-
-
-def _map(identity: str, title: str, runs: Sequence[Robustness]) -> Table:
-    """One method: a section of rows for each category, and one of means."""
-
-    def row(name: str, of: Callable[[Robustness, int | None], float | None], kind: str = MEAN) -> Row:
-        values = [mean_of_known(of(run, severity) for run in runs) for severity in (*SEVERITIES, None)]
-        shares = [None if value is None else round(100 * value, 1) for value in values]
-        return Row(
-            name, [replace(percent(value, 0), share=share) for value, share in zip(values, shares, strict=True)], kind
-        )
-
-    def of_kinds(kinds: Sequence[str]) -> Callable[[Robustness, int | None], float | None]:
-        return lambda run, severity: run.of_kinds(kinds, severity)
-
-    rows = []
-    for category, kinds in CATEGORIES.items():
-        rows += [Row(category, kind=SECTION), *(row(kind, of_kinds((kind,)), PLAIN) for kind in kinds)]
-        rows.append(row("mean", of_kinds(kinds)))
-    rows += [
-        Row("means", kind=SECTION),
-        row(f"{len(KINDS)} corruptions", of_kinds(KINDS)),
-        row(f"{len(CATEGORIES)} categories", lambda run, severity: run.of_categories(severity)),
-    ]
-    columns = numbers(*map(str, SEVERITIES), "mean")
-    return Table(title, "severity", columns, rows, id=identity, look="heat", sortable=False)
 
 
 def _robustness_table(
@@ -119,12 +122,15 @@ def _without_erm(missing: Sequence[tuple[Contender, RunRecords]]) -> list[str]:
     """For each run of ERM that is missing, whose mCE needs it and the command that makes it."""
     needed: dict[str, list[str]] = {}
     for contender, run in missing:
-        trained_on = BENCHMARKS.get(run.manifest.benchmark or "")
-        usual = trained_on.settings_of(BASELINE) if trained_on else {}
-        out = Path(run.folder).with_name(f"{BASELINE}-{run.manifest.seed}")
-        command = command_for_erm(run.identity, usual, out)
+        command = erm_command(run.identity, Path(run.folder).with_name(f"{BASELINE}-{run.manifest.seed}"))
         needed.setdefault(command, []).append(f"{contender.title}, seed {run.manifest.seed}")
     return [
         f"mCE and RmCE of {'; '.join(runs)}: no ERM run with these settings is among the given; make it with: {command}"
         for command, runs in needed.items()
     ]
+
+
+def erm_command(run: Identity, out: Path) -> str:
+    """What makes the ERM run that a run's mCE is relative to."""
+    trained_on = BENCHMARKS.get(run.facts["benchmark"] or "")
+    return command_for_erm(run, trained_on.settings_of(BASELINE) if trained_on else {}, out)
