@@ -123,7 +123,7 @@ def test_html_escapes_names_and_has_values_to_sort_by():
 
 def test_html_has_a_body_for_each_section_and_sorts_only_what_may_be_sorted():
     rows = [
-        Row(name, kind=kind) if kind else Row(name, [Cell("5", 5, share=50.0)])
+        Row(name, kind=kind) if kind else Row(name, [Cell("5", 50.0)])
         for name, kind in (("a", SECTION), ("x", ""), ("b", SECTION), ("y", ""))
     ]
     page = as_html(Table("heat", "severity", numbers("1"), rows, look="heat", sortable=False))
