@@ -18,7 +18,7 @@ from onedomain.evaluation.measures import CALIBRATION_BINS, risk_over_coverage
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.contenders import adapted_to, contenders_of
 from onedomain.reporting.figures.declare import Missing, figure
-from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, wrapped
+from onedomain.reporting.figures.style import legend_above, look, panels, wrapped
 from onedomain.runs.records import RunRecords
 
 FEWEST_IN_A_BIN = 10  # images: the accuracy of fewer says little
@@ -60,16 +60,13 @@ def reliability(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         x, y, _ = reliability_bins(confidence, right)
         axes.plot(x, y, **style)
 
-    figure, shown = _draw_all(runs, benchmark, attrgetter("confidence"), draw)
+    x, y = "confidence: how sure the model says it is", "accuracy: how often it is right"
+    figure, shown = _draw_all(runs, benchmark, attrgetter("confidence"), draw, x, y)
     for axes in shown:
         axes.plot([0, 1], [0, 1], color="#555555", linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
         axes.set(xlim=(0, 1.05), ylim=(0, 1.06))
         axes.set_xticks([0, 0.5, 1])
         axes.set_yticks([0, 0.5, 1])
-        axes.xaxis.set_major_formatter(percent)
-        axes.yaxis.set_major_formatter(percent)
-    figure.supxlabel("confidence: how sure the model says it is", fontsize=9)
-    figure.supylabel("accuracy: how often it is right", fontsize=9)
     return figure
 
 
@@ -88,20 +85,20 @@ def risk_coverage(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         numbers = np.unique(np.linspace(1, len(risk), min(len(risk), MOST_POINTS)).round().astype(np.int64))
         axes.plot(numbers / len(risk), risk[numbers - 1], markevery=[-1], **style)
 
-    figure, shown = _draw_all(runs, benchmark, attrgetter("uncertainty"), draw)
+    x = "coverage: share of images answered, the most certain first"
+    y = "risk: errors among these (scales differ)"
+    figure, shown = _draw_all(runs, benchmark, attrgetter("uncertainty"), draw, x, y)
     for axes in shown:
         axes.set_xlim(0, 1.03)
         axes.set_ylim(bottom=0)
         axes.set_xticks([0, 0.5, 1])
         axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter(percent)
-        axes.yaxis.set_major_formatter(percent)
-    figure.supxlabel("coverage: share of images answered, the most certain first", fontsize=9)
-    figure.supylabel("risk: errors among these (scales differ)", fontsize=9)
     return figure
 
 
-def _draw_all(runs: Sequence[RunRecords], benchmark: str, of: Of, draw: Draw) -> tuple[Figure, list[Axes]]:
+def _draw_all(
+    runs: Sequence[RunRecords], benchmark: str, of: Of, draw: Draw, x: str, y: str
+) -> tuple[Figure, list[Axes]]:
     """A panel for each domain with a line for each group of runs; with many groups, a panel for each of these."""
     groups = contenders_of(runs, benchmark)
     by_domain = len(groups) <= MOST_LINES
@@ -109,7 +106,7 @@ def _draw_all(runs: Sequence[RunRecords], benchmark: str, of: Of, draw: Draw) ->
     titles, names = list(domains), [group.title for group in groups]
     if not by_domain:
         titles, names = names, titles
-    figure, shown = panels(len(titles), height=1.75, extra=0.3 + legend_height(names))
+    figure, shown = panels(len(titles), 1.75, legend=names, x=x, y=y, percents="xy")
     for (panel, those), group in itertools.product(domains.items(), groups):
         title, name = (panel, group.title) if by_domain else (group.title, panel)
         axes = shown[titles.index(title)]

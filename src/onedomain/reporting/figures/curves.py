@@ -17,11 +17,9 @@ from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.style import (
     MARKERS,
     legend_above,
-    legend_height,
     mean_line,
     named_first,
     panels,
-    percent,
     remark_below,
     wrapped,
 )
@@ -48,7 +46,8 @@ def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     families = {name: family for name, family in families.items() if len(family) > 1}
     if not families:
         raise Missing("needs runs of sdg that differ in domains, alpha or beta alone")
-    figure, shown = panels(len(families), height=2.1, columns=2 if len(families) > 1 else 1, sharey=True)
+    shown_as = f"{comparison.metric.title}, average unseen"
+    figure, shown = panels(len(families), 2.1, y=shown_as, percents="y", sharey=True)
     for place, (name, family) in enumerate(families.items()):
         axes = shown[place]
         settings = [group.settings[name] for group in family]
@@ -58,8 +57,6 @@ def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             axes.axvline(settings.index(USUAL[name]), color="#999999", linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
         axes.set_xlabel(VARIED[name])
         axes.margins(x=0.12)
-        axes.yaxis.set_major_formatter(percent)
-    figure.supylabel(f"{comparison.metric.title}, average unseen", fontsize=9)
     return figure
 
 
@@ -109,14 +106,13 @@ def accuracy_over_shots(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     if not shown:
         raise Missing("no run was adapted to a domain of this benchmark: that is what onedomain adapt does")
     names = list(dict.fromkeys(line.title for line in lines))
-    figure, axes = panels(len(shown), height=2.2, extra=0.3 + legend_height(names))
+    each_class = "" if any(run.manifest.source.dense for run in runs) else " a class"
+    x, y = f"labelled images{each_class} that were learned", f"{metric.title} (scales differ)"
+    figure, axes = panels(len(shown), 2.2, legend=names, x=x, y=y, percents="y")
     for (target, domain), each in zip(shown, axes, strict=True):
         _draw(each, [line for line in lines if line.target == target], domain, names)
         what = "adapted to" if domain == target else f"the source, after {target}" if len(shown) > 2 else "the source"
         each.set_title(wrapped(f"{domain} ({what})"))
-    each_class = "" if any(run.manifest.source.dense for run in runs) else " a class"
-    figure.supxlabel(f"labelled images{each_class} that were learned", fontsize=9)
-    figure.supylabel(f"{metric.title} (scales differ)", fontsize=9)
     legend_above(figure)
     return figure
 
@@ -133,7 +129,6 @@ def _draw(axes: Axes, lines: Sequence[Line], domain: str, names: Sequence[str]) 
         mean_line(axes, x, [list(of.values()) for _, of in points], place, line.title)
     axes.set_xticks(ticks)
     axes.margins(0.1, 0.15)
-    axes.yaxis.set_major_formatter(percent)
 
 
 def _lines(runs: Sequence[RunRecords], benchmark: str, metric: str) -> list[Line]:
@@ -197,22 +192,20 @@ def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         raise Missing("no corruption was scored in all five severities by every run")
     title = "all corruptions" if len(whole) == len(KINDS) else f"{len(whole)} of {len(KINDS)} corruptions"
     shown = {title: whole, **{title: kinds for title, kinds in PAPERS.items() if set(kinds) <= set(whole)}}
-    figure, axes = panels(len(shown), height=1.9, extra=0.4 + legend_height(list(found)), sharex=True, sharey=True)
+    names, same = list(found), {"sharex": True, "sharey": True}
+    figure, axes = panels(len(shown), 1.9, extra=0.4, legend=names, x="severity", y="accuracy", percents="y", **same)
     for each, (title, kinds) in zip(axes, shown.items(), strict=True):
         for place, of_group in enumerate(found.values()):
             values = [
                 [value for run in of_group if (value := run.of_kinds(kinds, severity)) is not None]
                 for severity in SEVERITIES
             ]
-            mean_line(each, SEVERITIES, values, place, list(found)[place])
+            mean_line(each, SEVERITIES, values, place, names[place])
         each.set_title(title)
         each.set_xticks(SEVERITIES)
         each.tick_params(labelbottom=True)  # the panel below may be an empty place
-        each.yaxis.set_major_formatter(percent)
     left_out = [group.title for group in every if group not in groups]
-    figure.supxlabel("severity", fontsize=9)
     if left_out:
         remark_below(figure, f"not drawn, for {MOST_LINES} lines are the most: {', '.join(left_out)}")
-    figure.supylabel("accuracy", fontsize=9)
     legend_above(figure)
     return figure

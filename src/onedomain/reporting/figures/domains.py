@@ -12,7 +12,7 @@ from onedomain.evaluation.corruption_error import from_records
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import contenders_of
 from onedomain.reporting.figures.declare import figure
-from onedomain.reporting.figures.style import legend_above, legend_height, look, panels, percent, wrapped
+from onedomain.reporting.figures.style import legend_above, look, panels, wrapped
 from onedomain.reporting.table import LONGEST_NAME
 from onedomain.runs.records import RunRecords
 
@@ -39,7 +39,8 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     categories = CATEGORIES if comparison.corrupted else {}
     rows = [*(each.name for each in columns if not (categories and each.unseen)), *categories, AVERAGE]
     height = max(0.3, 0.13 * len(groups) + 0.12)
-    figure, (axes,) = panels(1, height=height * len(rows), extra=0.5 + legend_height([g.title for g in groups]))
+    names = [group.title for group in groups]
+    figure, (axes,) = panels(1, height * len(rows), extra=0.5, legend=names, percents="x")
     for place, group in enumerate(groups):
         found = {column.name: group.values(column.name, metric.name) for column in columns}
         found[AVERAGE] = [] if group.adapted_to else comparison.averages(group)
@@ -67,7 +68,6 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 1.02)
-    axes.xaxis.set_major_formatter(percent)
     axes.axhline(len(rows) - 1.5, color="#555555", linewidth=0.8)
     axes.grid(False, axis="y")
     axes.set_xlabel(metric.title)

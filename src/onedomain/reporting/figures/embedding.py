@@ -64,7 +64,7 @@ def domains(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             "needs embeddings of the source and of unseen domains: a network whose embedding layer is named, scored on "
             f"both since answers are kept: {runs[0].evaluate_command(benchmark)}"
         )
-    figure, axes = panels(len(shown), height=2.9, columns=1 if len(shown) == 1 else 2, extra=0.4)
+    figure, axes = panels(len(shown), 2.9, extra=0.4)
     for (group, (kinds, labels)), panel in zip(shown, axes, strict=True):
         points = project(kinds)
         title = wrapped(group.title)

@@ -33,7 +33,7 @@ def augmented_images(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         raise Missing("the method makes no images, or the run was trained without a run folder")
     mosaics = [mosaic(sample) for sample in samples]
     height = WIDTH * mosaics[0].shape[0] / mosaics[0].shape[1] + 0.3
-    figure, shown = panels(len(mosaics), height=height, columns=1)
+    figure, shown = panels(len(mosaics), height, columns=1, extra=0)
     for axes, sample, pixels in zip(shown, samples, mosaics, strict=True):
         show_image(axes, pixels)
         axes.set_title(f"{sample.domain}: originals above, augmented below", loc="left")
@@ -55,7 +55,7 @@ MOMENTS = 4  # of an embedding over training
 def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """|e| = |h⁺ − h| over training: its mean and quartiles over images, and how far it carries z."""
     groups = _with_snapshots(runs, benchmark)
-    figure, (strength, transport) = panels(2, height=2.1, extra=0.3)
+    figure, (strength, transport) = panels(2, 2.1, x="training step")
     for place, group in enumerate(groups):
         moments = group.runs[0].snapshots()
         steps = [moment.step for moment in moments]
@@ -69,7 +69,6 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     transport.set_title("‖z⁺ − z‖ by the spread of z")
     for axes in (strength, transport):
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("training step")
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
     legend_above(figure)
     return figure
@@ -89,7 +88,7 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         raise Missing("the first perturbed layer gives no maps")
     rows = sum(len(_maps(group)[0].arrays["images"][:MAPPED]) for group in groups)
     columns = 1 + max(len(_maps(group)) for group in groups)
-    figure, shown = panels(rows * columns, height=4.6 / columns, columns=columns, extra=0.35 * len(groups))
+    figure, shown = panels(rows * columns, 4.6 / columns, columns, extra=0.35 * len(groups))
     cells = iter(shown)
     for group in groups:
         moments = _maps(group)
@@ -127,7 +126,7 @@ def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figur
         places = np.unique(np.linspace(0, len(every) - 1, min(MOMENTS, len(every))).round().astype(int))
         moments.append([(group, every[place]) for place in places])
     chosen = [pair for same_time in zip(*moments, strict=False) for pair in same_time]
-    figure, shown = panels(len(chosen), height=2.3, extra=0.4)
+    figure, shown = panels(len(chosen), 2.3, extra=0.4)
     for axes, (group, moment) in zip(shown, chosen, strict=True):
         kinds = {"source": moment.arrays["embedding"], "augmented": moment.arrays["perturbed_embedding"]}
         draw_points(axes, project(kinds), labels={})
@@ -156,7 +155,7 @@ def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     if not curves:
         raise Missing("the runs mix no labels (mixup_weight is 0)")
     low = np.floor(10 * min(0.99, *(values.min() for values in curves.values()))) / 10
-    figure, (axes,) = panels(1, height=2.4, extra=0.3)
+    figure, (axes,) = panels(1, 2.4, x="what y⁺ leaves to the true class: 1 is a hard label", y="density")
     for place, (name, values) in enumerate(curves.items()):
         density, edges = np.histogram(values, bins=LABEL_BINS, range=(low, 1.0), density=True)
         style = look(place)
@@ -172,8 +171,6 @@ def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             hatch=HATCHES[place % len(HATCHES)],
         )
     axes.set_xlim(low, 1)
-    axes.set_xlabel("what y⁺ leaves to the true class: 1 is a hard label")
-    axes.set_ylabel("density")
     legend_above(figure)
     return figure
 

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from onedomain.reporting.comparison import Comparison, compare
 from onedomain.reporting.contenders import Contender
 from onedomain.reporting.figures.declare import Missing, figure
-from onedomain.reporting.figures.style import SOURCE, UNSEEN, named_first, panels, percent, remark_below, wrapped
+from onedomain.reporting.figures.style import SOURCE, UNSEEN, named_first, panels, remark_below, wrapped
 from onedomain.reporting.shown_metric import ACCURACY
 from onedomain.reporting.table import shortened
 from onedomain.runs.records import RunRecords
@@ -37,12 +37,11 @@ Points = dict[str, tuple[float, float]]  # the other metric and accuracy or mIoU
 def accuracy_and_flags(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Each domain by the share of its images that are flagged and its accuracy."""
     comparison = compare(runs, benchmark)
-    figure, shown = _panels(comparison, "flagged", "flagged as out of domain", height=1.75, sharex=True)
+    figure, shown = _panels(comparison, "flagged", "flagged as out of domain", 1.75, "xy")
     for axes, _ in shown:
         if comparison.metric is ACCURACY:
             axes.fill([0, 0, 1], [1, 0, 0], color="#FBF0E8", zorder=0)
         axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.05))
-        axes.xaxis.set_major_formatter(percent)
     return _named(figure, shown)
 
 
@@ -59,7 +58,7 @@ def accuracy_and_uncertainty(runs: Sequence[RunRecords], benchmark: str) -> Figu
     """Each domain by the mean of its domain score and its accuracy."""
     comparison = compare(runs, benchmark)
     label = "domain score: how unlike the source the images look to the model"
-    figure, shown = _panels(comparison, "domain_score", label, height=2.3)
+    figure, shown = _panels(comparison, "domain_score", label, 2.3, "y")
     for axes, points in shown:
         unseen = [points[column.name] for column in comparison.unseen if column.name in points]
         if len(unseen) > 2 and all(len(set(values)) > 1 for values in zip(*unseen, strict=True)):
@@ -70,7 +69,7 @@ def accuracy_and_uncertainty(runs: Sequence[RunRecords], benchmark: str) -> Figu
 
 
 def _panels(
-    comparison: Comparison, metric: str, label: str, height: float, **options: bool
+    comparison: Comparison, metric: str, label: str, height: float, percents: str
 ) -> tuple[Figure, list[tuple[Axes, Points]]]:
     """The best methods, and those that others are compared with; means over the runs of each."""
     every = [(each, points) for each in comparison.contenders if (points := _points(each, comparison, metric))]
@@ -78,8 +77,7 @@ def _panels(
         raise Missing(NO_CALIBRATION)
     methods = named_first([group for group, _ in every], MOST_PANELS)
     drawn = [(group, points) for group, points in every if group in methods]
-    columns = 1 if len(drawn) == 1 else 2
-    figure, shown = panels(len(drawn), height=height, columns=columns, extra=0.3, sharey=True, **options)
+    figure, shown = panels(len(drawn), height, x=label, y=comparison.metric.title, percents=percents, sharey=True)
     for (group, points), axes in zip(drawn, shown, strict=True):
         new = {each.name for each in comparison.columns if each.unseen and each.name not in group.adapted_to}
         for wanted, colour, marker in ((False, SOURCE, "o"), (True, UNSEEN, "s")):
@@ -88,9 +86,6 @@ def _panels(
                 x, y = zip(*chosen, strict=True)
                 axes.plot(x, y, marker, color=colour, markeredgecolor="black", markeredgewidth=0.6, clip_on=False)
         axes.set_title(wrapped(group.title))
-        axes.yaxis.set_major_formatter(percent)
-    figure.supxlabel(label, fontsize=9)
-    figure.supylabel(comparison.metric.title, fontsize=9)
     left_out = [group.title for group, _ in every if group not in methods]
     if left_out:
         remark_below(figure, f"not drawn, for {MOST_PANELS} panels are the most: {', '.join(left_out)}")

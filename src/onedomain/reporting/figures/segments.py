@@ -18,9 +18,7 @@ from onedomain.reporting.figures.style import (
     HATCHES,
     WIDTH,
     legend_above,
-    legend_height,
     panels,
-    percent,
     show_image,
     wrapped,
 )
@@ -112,7 +110,7 @@ def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         raise Missing("the records have no IoU of classes")
     labels = [group.title for group in groups]
     height = len(names) * max(0.2, 0.09 * len(groups) + 0.06) + 0.35
-    figure, shown = panels(len(found), height=height, columns=1, extra=0.3 + legend_height(labels))
+    figure, shown = panels(len(found), height, 1, legend=labels, x="intersection over union", percents="x")
     thick = 0.8 / len(groups)
     for (title, domains), axes in zip(found, shown, strict=True):
         for place, group in enumerate(groups):
@@ -126,8 +124,6 @@ def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(0, 1)
         axes.grid(False, axis="y")
-        axes.xaxis.set_major_formatter(percent)
-    shown[-1].set_xlabel("intersection over union")
     legend_above(figure, labels)
     return figure
 

@@ -38,6 +38,7 @@ STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "axes.titlesize": 9.0,
     "axes.labelsize": 9.0,
+    "figure.labelsize": 9.0,
     "xtick.labelsize": 8.5,
     "ytick.labelsize": 8.5,
     "legend.fontsize": 8.5,
@@ -88,16 +89,36 @@ def look(place: int) -> dict[str, Any]:
 
 
 def panels(
-    count: int, height: float, columns: int = 2, extra: float = 0.0, width: float = WIDTH, **options: Any
+    count: int,
+    height: float,
+    columns: int = 2,
+    *,
+    extra: float = 0.3,
+    width: float = WIDTH,
+    legend: Sequence[str] = (),
+    x: str = "",
+    y: str = "",
+    percents: str = "",
+    **options: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` panels, each `height` inches high, in rows of `columns`; `extra` inches beside them."""
+    """A figure of `count` panels, each `height` inches high, in rows of `columns`.
+
+    `extra` are the inches beside them, without those of the `legend`; x and y are what all panels show, and `percents`
+    says which of both are shares.
+    """
     columns = min(columns, count)
     rows = math.ceil(count / columns)
-    figure = Figure(figsize=(width, rows * height + extra), layout="constrained")
+    room = 0.1 + 0.18 * math.ceil(len(legend) / legend_columns(legend)) if legend else 0.0
+    figure = Figure(figsize=(width, rows * height + extra + room), layout="constrained")
     FigureCanvasAgg(figure)
     axes = [axes for row in figure.subplots(rows, columns, squeeze=False, **options) for axes in row]
     for spare in axes[count:]:
         spare.remove()
+    figure.supxlabel(x)
+    figure.supylabel(y)
+    for each in axes[:count]:
+        for axis in percents:
+            getattr(each, f"{axis}axis").set_major_formatter(percent)
     return figure, axes[:count]
 
 
@@ -130,11 +151,6 @@ def legend_columns(labels: Sequence[str]) -> int:
     return max(1, min(len(labels), int(72 * WIDTH // widest)))
 
 
-def legend_height(labels: Sequence[str]) -> float:
-    """The inches that `legend_above` takes."""
-    return 0.1 + 0.18 * math.ceil(len(labels) / legend_columns(labels))
-
-
 def legend_above(figure: Figure, order: Sequence[str] = ()) -> None:
     """One legend of all that the panels name, in as many columns as fit; what is in `order` comes first."""
     found: dict[str, Any] = {}
@@ -160,7 +176,7 @@ def remark_below(figure: Figure, text: str) -> None:
     lines = wrapped(text, 70)
     figure.set_size_inches(width, height + 0.16 * len(lines.splitlines()))
     label = figure.get_supxlabel()
-    figure.supxlabel(f"{label}\n{lines}" if label else lines, fontsize=9)
+    figure.supxlabel(f"{label}\n{lines}" if label else lines)
 
 
 def named_first(groups: Sequence[Contender], most: int) -> list[Contender]:
