@@ -54,7 +54,7 @@ def test_a_name_is_one_line_that_a_screen_does_not_obey():
 def test_a_table_needs_neither_torch_nor_rich_nor_jinja():
     code = """
 import sys
-from onedomain.reporting.render import data, html, latex, markdown, terminal
+from onedomain.reporting.render import html, latex, markdown, terminal
 from onedomain.reporting.table import Table
 print(sorted({"torch", "rich", "jinja2"} & set(sys.modules)))
 """

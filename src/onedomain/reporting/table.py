@@ -38,7 +38,7 @@ class Column:
 @dataclass(frozen=True)
 class Cell:
     text: str
-    value: float | str | None = None  # as shown but unrounded, to sort by and for data formats; None for a gap
+    value: float | str | None = None  # as shown but unrounded, to sort by; None for a gap
     mark: str = ""  # best or close
     spread: str = ""
     paper: str = ""  # the paper's number

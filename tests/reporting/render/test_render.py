@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from html.parser import HTMLParser
 
 import pytest
 
-from onedomain.reporting.render.data import as_csv, as_json
 from onedomain.reporting.render.html import as_html
 from onedomain.reporting.render.latex import as_latex
 from onedomain.reporting.render.markdown import as_markdown
@@ -163,22 +159,6 @@ def test_latex_is_balanced_and_has_as_many_cells_in_every_row(name):
     assert r"\begin{tabular}{@{}lrrl@{}}" in printed
     assert r"\label{tab:t-1}" in printed
     assert printed.isascii()
-
-
-def test_csv_has_a_line_for_each_row_but_sections_and_values_instead_of_texts():
-    [heads, first, *others] = list(csv.reader(io.StringIO(as_csv(made(NASTY + "\nb")))))
-    assert heads == ["section", "method", f"{NASTY}\nb (%)", "other", "remark"]
-    assert first == [f"{NASTY}\nb", f"{NASTY}\nb", "12.3456", "", f"{NASTY}\nb"]
-    assert [row[1] for row in others] == ["paper", "weather", "mean"]
-
-
-def test_json_has_the_values_in_the_order_of_the_columns_even_of_two_with_one_name():
-    table = Table("t", "method", numbers("a", "a"), [Row(NASTY, [Cell("1", 1), Cell("–")])], ["n"])
-    document = json.loads(as_json(table))
-    assert document["columns"] == [{"name": "a", "unit": ""}] * 2
-    assert document["rows"] == [{"title": NASTY, "kind": "plain", "section": "", "values": [1, None]}]
-    assert document["notes"] == ["n"]
-    assert json.loads(as_json(made(CONTROL)))["title"] == CONTROL
 
 
 def test_several_tables_stand_below_each_other_with_all_their_notes():

@@ -13,12 +13,11 @@ import pytest
 import onedomain as od
 from onedomain.benchmarks import BENCHMARKS, Benchmark, family_of
 from onedomain.errors import UserError
-from onedomain.reporting.render.data import as_csv
 from onedomain.reporting.render.latex import as_latex
 from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.reproduce.columns import average_over, score
 from onedomain.reporting.reproduce.declare import Adapting, Row, Scale, Table
-from onedomain.reporting.reproduce.formats import as_json, numbers, tables
+from onedomain.reporting.reproduce.formats import as_csv, as_json, tables
 from onedomain.reporting.reproduce.grid import estimate
 from onedomain.reporting.reproduce.plan import Bench, adapting, configured, plan
 from onedomain.reporting.reproduce.result import tabulate
@@ -257,7 +256,7 @@ def test_all_formats_say_shots_draws_and_what_was_not_run():
     assert "| SDG | 0 | 1,000 | 1 | 1.5 | 70.00 | 30.00 | 60.00 | 53.33 |" in text
     assert "| SDG | 7 | 438 | 1 of 3 | 1.5 | 90.00 | 50.00 | 80.00 | 73.33 |" in text
     assert r"U$\to$M" in as_latex(*tables(result))
-    assert "not run" in as_csv(numbers(result))
+    assert "not run" in as_csv(result)
     data = as_json(result)
     assert [row["run"] for row in data["rows"]][:6] == [False] * 5 + [True]
     assert data["rows"][5]["adaptation"] == "fada"

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from onedomain.reporting.render.data import as_csv
 from onedomain.reporting.render.latex import as_latex, escaped
 from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.render.terminal import show
 from onedomain.reporting.reproduce.declare import Row
-from onedomain.reporting.reproduce.formats import as_json, numbers, tables, write_files
+from onedomain.reporting.reproduce.formats import as_csv, as_json, tables, write_files
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
 from onedomain.runs.sweep import Ended
@@ -36,7 +35,7 @@ def made(name="ablation", **changes):
 
 
 def test_csv_read_back_has_one_line_a_number_and_all_that_belongs_to_it():
-    lines = list(csv.DictReader(io.StringIO(as_csv(numbers(made())))))
+    lines = list(csv.DictReader(io.StringIO(as_csv(made()))))
     assert len(lines) == 4 * 5
     [svhn] = [line for line in lines if line["method"] == "sdg" and line["column"] == "svhn"]
     assert float(svhn["mean"]) == pytest.approx(43.1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -9,7 +11,6 @@ from typing import Any
 
 from onedomain.data.files import write_atomically
 from onedomain.reporting import table as model
-from onedomain.reporting.render.data import as_csv
 from onedomain.reporting.render.latex import as_latex
 from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.reproduce.columns import Column
@@ -24,7 +25,7 @@ def write_files(result: Result, out: Path) -> list[Path]:
     for suffix, text in {
         "md": f"{as_markdown(*shown)}\n```\n{result.command}\n```\n",
         "tex": as_latex(*shown, comments=[result.command]),
-        "csv": as_csv(numbers(result)),
+        "csv": as_csv(result),
         "json": json.dumps(as_json(result), indent=2, ensure_ascii=False) + "\n",
     }.items():
         written.append(out / f"table.{suffix}")
@@ -108,10 +109,11 @@ def _notes(result: Result) -> list[str]:
     return [*gaps, *result.notes, f"{unit} {which}; made {result.date}{f' with {versions}' if versions else ''}."]
 
 
-def numbers(result: Result) -> model.Table:
-    """A row for each number, tidy: every row says all of its number."""
-    facts = [
+def as_csv(result: Result) -> str:
+    """A line for each number, tidy: every line says all of its number. Gaps are empty; at most four decimals."""
+    rows: list[dict[str, Any]] = [
         {
+            "table": result.table.name,
             "scale": result.scale.name,
             "protocol": NOT_RUN if row.row.not_run else "reduced" if result.scale.reduced else "whole",
             "section": row.row.section,
@@ -138,8 +140,12 @@ def numbers(result: Result) -> model.Table:
         for column in result.table.columns
         for cell in [row.cells[column.name]]
     ]
-    rows = [model.Row(result.table.name, [model.Cell(str(value), value) for value in each.values()]) for each in facts]
-    return model.Table(result.table.title, "table", model.words(*facts[0]), rows)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0])
+    for row in rows:
+        writer.writerow([round(value, 4) if isinstance(value, float) else value for value in row.values()])
+    return text.getvalue()
 
 
 def as_json(result: Result) -> dict[str, Any]:
@@ -168,13 +174,7 @@ def as_json(result: Result) -> dict[str, Any]:
                 "seeds": list(row.seeds),
                 "minutes": row.minutes,
                 "cells": {
-                    name: {
-                        "mean": cell.mean,
-                        "deviation": cell.deviation,
-                        "values": list(cell.values),
-                        "paper": cell.paper,
-                        "difference": cell.difference,
-                    }
+                    name: {each: getattr(cell, each) for each in ("mean", "deviation", "values", "paper", "difference")}
                     for name, cell in row.cells.items()
                 },
             }
