@@ -11,7 +11,6 @@ import pytest
 from onedomain.evaluation.masks import palette
 from onedomain.reporting.figures import figures_for, segments
 from onedomain.reporting.figures.declare import Missing
-from onedomain.reporting.segmented import segmented
 from onedomain.runs.outcomes import load_outcome
 from onedomain.runs.records import read_run
 from tests.reporting.figures.made import CLASSES, add_outcome, make_run
@@ -54,17 +53,16 @@ def runs(tmp_path):
 def test_masks_are_in_the_colours_of_their_classes_and_void_is_marked(tmp_path):
     folder = dense_run(tmp_path / "a")
     outcome = load_outcome(folder / "outcomes" / "bench" / "dusk.safetensors")
-    picture, _, last = segmented([outcome], 9)
+    _, (said, right), (truth, _), (unsure, doubt) = segments.pictures([outcome], 0)
     red, green = palette(CLASSES)[0], palette(CLASSES)[1]
-    assert picture.truth[0, 0].tolist() == red.tolist()
-    assert picture.truth[0, 2].tolist() == green.tolist()
-    assert {tuple(pixel) for pixel in picture.truth[:, 3].tolist()} == {(205, 205, 205)}
-    assert picture.said[0][0, 2].tolist() == green.tolist()
-    assert picture.said[0][0, 3].min() > 170  # what is said of void is pale
-    assert picture.unsure[0].min() == 0
-    assert picture.void
-    assert picture.classes == (0, 1)
-    assert last.unsure[0].max() == 255  # log(classes), clueless
+    assert truth[0, 0].tolist() == red.tolist()
+    assert truth[0, 2].tolist() == green.tolist()
+    assert {tuple(pixel) for pixel in truth[:, 3].tolist()} == {(205, 205, 205)}
+    assert said[0, 2].tolist() == green.tolist()
+    assert said[0, 3].min() > 170  # what is said of void is pale
+    assert unsure.min() == 0
+    assert segments.pictures([outcome], 2)[-1][0].max() == 255  # log(classes), clueless
+    assert (right, doubt[-15:]) == ("75% of pixels right", " nats per pixel")
 
 
 def test_a_row_of_pictures_for_each_image_of_an_unseen_domain(runs):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
+from typing import cast
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from onedomain.data.arrays import ByteArray, FloatArray
+from onedomain.data.domain import IntArray
 from onedomain.evaluation.masks import palette
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.comparison import compare
@@ -22,7 +27,6 @@ from onedomain.reporting.figures.style import (
     show_image,
     wrapped,
 )
-from onedomain.reporting.segmented import Segmented, segmented
 from onedomain.runs.records import RunRecords
 
 MOST_IMAGES = 10  # in all
@@ -30,7 +34,18 @@ OF_A_DOMAIN = 2  # images, where they fit
 COLUMN = 1.35  # inches of a picture's width
 NAME_SIZE = 7.5  # points, of the domain beside a row and of what is written below a picture
 MOST_PANELS = 3  # domains whose classes get a panel of their own; of more, the unseen ones are averaged
+STRIPE, STRIPES = 3, (255, 205)  # pixels, and greys: what marks void in the truth
+FADED = 0.7  # how far the colours of void pixels go to white in a prediction
 NO_PIXELS = "no run was scored on labels of pixels, or none kept its answers"
+
+
+class Masked(Outcome):
+    """An outcome with pictures of its first images."""
+
+    mask_images: ByteArray
+    mask_truth: IntArray
+    mask_predicted: IntArray
+    mask_uncertainty: FloatArray
 
 
 @figure(
@@ -45,14 +60,16 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     groups = contenders_of(runs, benchmark)
     domains = _unseen(groups, benchmark)
     of_a_domain = OF_A_DOMAIN if OF_A_DOMAIN * len(domains) <= MOST_IMAGES else 1
-    found = [(name, each) for name, outcomes in domains.items() for each in segmented(outcomes, of_a_domain)]
-    found = found[:MOST_IMAGES]
+    found = [
+        (name, outcomes, place)
+        for name, outcomes in domains.items()
+        for place in range(min(of_a_domain, *(len(outcome.mask_predicted) for outcome in outcomes)))
+    ][:MOST_IMAGES]
     if not found:
         raise Missing(NO_PIXELS)
-    classes = next(iter(domains.values()))[0].classes
-    handles = _handles(classes, [picture for _, picture in found])
+    handles = _handles([(outcomes, place) for _, outcomes, place in found])
     across = 1 + len(groups)
-    width, (high, wide, _) = max(WIDTH, COLUMN * across), found[0][1].image.shape
+    width, (high, wide) = max(WIDTH, COLUMN * across), found[0][1][0].mask_images.shape[1:3]
     in_a_row = max(1, int(width // 1.15))
     extra = 0.55 + 0.18 * -(-len(handles) // in_a_row)
     row_height = COLUMN * high / wide
@@ -60,37 +77,62 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     for axes, name in zip(cells, ["image, truth", *(group.title for group in groups)], strict=False):
         axes.set_title(wrapped(name, 20))
     rows = iter(cells)
-    for domain, picture in found:
-        shown = [(picture.image, ""), *zip(picture.said, picture.right, strict=True)]
-        shown += [(picture.truth, ""), *zip(picture.unsure, picture.doubt, strict=True)]
-        for place, (pixels, note) in enumerate(shown):
+    for domain, outcomes, place in found:
+        for number, (pixels, note) in enumerate(pictures(outcomes, place)):
             axes = next(rows)
             show_image(axes, pixels)
             axes.set_xlabel(note, fontsize=NAME_SIZE)
-            if place == 0:  # written along its row, in lines that are not longer than the row is high
+            if number == 0:  # written along its row, in lines that are not longer than the row is high
                 letters = max(4, int(72 * row_height // (0.62 * NAME_SIZE)))
                 axes.set_ylabel(wrapped(domain, letters, hyphens=True), fontsize=NAME_SIZE)
     figure.legend(handles=handles, loc="outside lower center", ncols=in_a_row, handlelength=1.2, columnspacing=1.0)
     return figure
 
 
-def _handles(classes: Sequence[str], pictures: Sequence[Segmented]) -> list[Patch]:
+def pictures(outcomes: Sequence[Masked], place: int) -> list[tuple[ByteArray, str]]:
+    """Bytes of the image and of what each outcome says of it, then of the truth and of each uncertainty; with a note.
+
+    Uncertainty is black where it is certain and white where it is clueless.
+    """
+    first = outcomes[0]
+    colours, most = palette(first.classes), math.log(max(2, len(first.classes)))
+    image, truth, pixels = first.sample[place], first.mask_truth[place].astype(np.int64), first.mask_images[place]
+    void = (truth == first.void)[..., None]
+    said, unsure = [], []
+    for outcome in outcomes:
+        colour = colours[outcome.mask_predicted[place].astype(np.int64)]
+        pale = np.rint(colour + FADED * (255.0 - colour)).astype(np.uint8)
+        said.append((np.where(void, pale, colour), f"{outcome.right[image]:.0%} of pixels right"))
+        doubt = outcome.mask_uncertainty[place].astype(np.float32) / most
+        grey = np.rint(255 * doubt.clip(0, 1)).astype(np.uint8)
+        unsure.append((grey, f"{outcome.uncertainty[image]:.2f} nats per pixel"))
+    # Void pixels of the truth are diagonal stripes: no class has these.
+    stripes = np.where(np.indices(truth.shape).sum(0) // STRIPE % 2 == 0, *STRIPES).astype(np.uint8)
+    striped = np.where(void, stripes[..., None], colours[np.where(void[..., 0], 0, truth)])
+    shown = np.repeat(pixels[..., :1], 3, -1) if pixels.shape[-1] < 3 else pixels[..., :3]
+    return [(shown, ""), *said, (striped, ""), *unsure]
+
+
+def _handles(shown: Sequence[tuple[Sequence[Masked], int]]) -> list[Patch]:
     """A legend of the classes to be seen, and of void."""
-    numbers = sorted({number for picture in pictures for number in picture.classes})
-    colours = palette(classes) / 255
-    handles = [Patch(label=classes[number], facecolor=colours[number], edgecolor="black") for number in numbers]
-    if any(picture.void for picture in pictures):
-        handles.append(Patch(label="void, not counted", facecolor="white", edgecolor="#999999", hatch="////"))
-    return handles
+    first = shown[0][0][0]
+    truths = {label for outcomes, place in shown for label in np.unique(outcomes[0].mask_truth[place]).tolist()}
+    said = (each.mask_predicted[place] for outcomes, place in shown for each in outcomes)
+    numbers = (truths - {first.void}).union(*(np.unique(labels).tolist() for labels in said))
+    colours = palette(first.classes) / 255
+    found = [Patch(label=first.classes[each], facecolor=colours[each], edgecolor="black") for each in sorted(numbers)]
+    if first.void in truths:
+        found.append(Patch(label="void, not counted", facecolor="white", edgecolor="#999999", hatch="////"))
+    return found
 
 
-def _unseen(groups: Sequence[Contender], benchmark: str) -> dict[str, list[Outcome]]:
+def _unseen(groups: Sequence[Contender], benchmark: str) -> dict[str, list[Masked]]:
     """The answers of each group's first run on the unseen domains that all of them have, on the same images."""
     found = {}
     for domain, first in groups[0].runs[0].outcomes(benchmark).items():
-        answered = first_answers(groups, benchmark, domain)
-        if len(answered) == len(groups) and first.unseen and first.dense:
-            found[domain] = [outcome for _, outcome in answered]
+        answered = first_answers(groups, benchmark, domain, lambda outcome: outcome.mask_predicted is not None)
+        if len(answered) == len(groups) and first.unseen:
+            found[domain] = [cast(Masked, outcome) for _, outcome in answered]
     return found
 
 
