@@ -15,7 +15,6 @@ from onedomain.reporting.figures import Drawn, figures_for, svg
 from onedomain.reporting.page.answers import galleries
 from onedomain.reporting.page.headline import headline
 from onedomain.reporting.page.tables import (
-    DOUBTS,
     accuracy_table,
     domain_table,
     training_table,
@@ -53,7 +52,6 @@ def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> dict[s
         "not_drawn": not_drawn,
         "uncertainty": uncertainty_table(comparison, identity),
         "uncertainty_by_domain": uncertainty_by_domain(comparison, identity),
-        "terms": DOUBTS,
         "training": training_table(comparison, identity),
         "domains": domain_table(comparison, identity),
         "remarks": remarks(comparison),

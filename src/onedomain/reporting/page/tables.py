@@ -165,23 +165,20 @@ DOUBTS = (
 
 def uncertainty_table(comparison: Comparison, identity: str) -> Table:
     """One row per method; each value is the mean over the unseen domains that all have."""
-    values = [
-        [_value(each, comparison.benchmark, comparison.compared, doubt) for doubt in DOUBTS]
-        for each in comparison.contenders
-    ]
-    alike = [row for each, row in zip(comparison.contenders, values, strict=True) if each in comparison.rivals]
-    best: list[float | None] = [None] * len(DOUBTS)
-    for place, doubt in enumerate(DOUBTS):
+    values = {each.title: _values(each, comparison.benchmark, comparison.compared) for each in comparison.contenders}
+    alike = [values[each.title] for each in comparison.rivals]
+
+    def best(place: int, doubt: Doubt) -> float | None:
         known = [value for row in alike if (value := row[place]) is not None]
-        if doubt.better is not None and known and len(alike) > 1:
-            best[place] = doubt.better(known)
-    rows = [
-        Row(contender.title, list(map(_doubt, DOUBTS, row, best)))
-        for contender, row in zip(comparison.contenders, values, strict=True)
-    ]
+        return doubt.better(known) if doubt.better and known and len(alike) > 1 else None
+
+    bests = [best(place, doubt) for place, doubt in enumerate(DOUBTS)]
+    rows = [Row(title, list(map(_doubt, DOUBTS, each, bests))) for title, each in values.items()]
     count = len(comparison.compared)
     caption = f"Mean over {'the unseen domain' if count == 1 else f'{count} unseen domains'}"
-    return Table(caption, "method", numbers(*(doubt.name for doubt in DOUBTS)), rows, id=f"{identity}-doubts")
+    columns = numbers(*(doubt.name for doubt in DOUBTS))
+    terms = [f"{doubt.name}: {doubt.what}" for doubt in DOUBTS]
+    return Table(caption, "method", columns, rows, terms, id=f"{identity}-doubts")
 
 
 def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
@@ -189,21 +186,23 @@ def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
     for contender in comparison.contenders:
         for column in [*comparison.unseen, *comparison.adapted_to, *comparison.sources]:
             estimate = comparison.estimate(contender, column.name)
-            if estimate is None:
-                continue
-            values = [_value(contender, comparison.benchmark, [column.name], doubt) for doubt in DOUBTS]
-            name = f"{column.name} (source)" if column in comparison.sources else column.name
-            rows.append(Row(contender.title, [text(name), percent(estimate.mean, 1), *map(_doubt, DOUBTS, values)]))
+            if estimate is not None:
+                values = _values(contender, comparison.benchmark, [column.name])
+                name = f"{column.name} (source)" if column in comparison.sources else column.name
+                rows.append(Row(contender.title, [text(name), percent(estimate.mean, 1), *map(_doubt, DOUBTS, values)]))
     columns = [*words("domain"), *numbers(comparison.metric.title, *(doubt.name for doubt in DOUBTS))]
     return Table("Every method on every domain", "method", columns, rows, id=f"{identity}-doubts-by-domain")
 
 
-def _value(contender: Contender, benchmark: str, domains: Sequence[str], doubt: Doubt) -> float | None:
-    """The plain mean over domains; None if one of them lacks it."""
-    if doubt.metric not in Warnings._fields:
-        return mean(contender.mean(domain, doubt.metric) for domain in domains)
+def _values(contender: Contender, benchmark: str, domains: Sequence[str]) -> list[float | None]:
+    """Of each column: the plain mean over domains; None if one of them lacks it."""
     warned = mean_warnings(contender, benchmark, domains)
-    return None if warned is None else getattr(warned, doubt.metric)
+    return [
+        getattr(warned, doubt.metric, None)
+        if doubt.metric in Warnings._fields
+        else mean(contender.mean(domain, doubt.metric) for domain in domains)
+        for doubt in DOUBTS
+    ]
 
 
 def _doubt(doubt: Doubt, value: float | None, best: float | None = None) -> Cell:
