@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from onedomain.data.progress import duration, say
+from onedomain.data.progress import bars, duration, say
 from onedomain.errors import one_line
 from onedomain.runs.sweep import Board, Ended, RunProgress
 
@@ -24,17 +24,8 @@ def board(label: str, runs: int) -> Iterator[Board]:
     if not sys.stderr.isatty():
         yield _Lines(label, runs)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = (
-        TextColumn("{task.description}", style="bold", markup=False),
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[text]}", markup=False),
-    )
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-    with Progress(*columns, console=console, expand=True) as bars:
-        yield _Bars(bars, label, runs)
+    with bars() as display:
+        yield _Bars(display, label, runs)
 
 
 class _Lines:

@@ -11,9 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from onedomain.errors import one_line
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class Update(Protocol):
@@ -36,85 +39,72 @@ def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit
     elif os.environ.get(FORM) == "json":
         yield _JsonLines(label, total, start, unit)
     elif sys.stderr.isatty():
-        with _bar(label, total, start, unit) as update:
-            yield update
+        with bars() as display:
+            yield _Bar(display, label, total, start, unit)
     else:
         yield _Lines(label, total, start, unit)
 
 
 @contextmanager
-def _bar(label: str, total: int, start: int, unit: str) -> Iterator[Update]:
+def bars() -> Iterator[Progress]:
+    """Bars in a terminal, each with what is done before it and the field `text` behind it."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (
-        TextColumn("{task.description}", style="bold", markup=False),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[values]}", markup=False),
-        TextColumn("left", style="dim"),
-        TimeRemainingColumn(compact=True),
-    )
-    clock = _Clock(start)
-    with Progress(*columns, console=Console(stderr=True), expand=True) as bars:
-        task = bars.add_task(label, total=total, completed=start, values="")
-
-        def update(done: int, values: Mapping[str, float], note: str = "") -> None:
-            rate = clock.rate(done, bool(note))
-            bars.update(task, completed=done, values=f"{_text(values)}  {note or f'{rate:.1f} {unit}/s'}")
-
-        yield update
-
-
-class _Clock:
-    """Steps per second, without the time of other work between steps."""
-
-    def __init__(self, start: int) -> None:
-        self.start, self.spent, self.last = start, 0.0, time.monotonic()
-
-    def rate(self, done: int, other_work: bool) -> float:
-        now = time.monotonic()
-        self.spent += 0.0 if other_work else now - self.last
-        self.last = now
-        return (done - self.start) / max(self.spent, 1e-9)
+    described = TextColumn("{task.description}", style="bold", markup=False)
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    columns = described, BarColumn(bar_width=None), TextColumn("{task.fields[text]}", markup=False)
+    with Progress(*columns, console=console, expand=True) as display:
+        yield display
 
 
 class _Lines:
     """One line per tenth of the work, but never more often than every 5 s or less often than every 30 s."""
 
     def __init__(self, label: str, total: int, start: int, unit: str) -> None:
-        self.label, self.total, self.unit = label, total, unit
-        self.clock = _Clock(start)
-        self.last_time = time.monotonic()
-        self.last_done = start
+        self.label, self.total, self.start, self.unit = label, total, start, unit
+        self.spent, self.last = 0.0, time.monotonic()
+        self.told_at, self.told_done = self.last, start
 
     def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
         now = time.monotonic()
-        rate = self.clock.rate(done, bool(note))
-        waited, tenth = now - self.last_time, done - self.last_done >= self.total / 10
-        if not (done == self.total or waited >= _LONGEST or (tenth and waited >= _SHORTEST)):
-            return
+        self.spent += 0.0 if note else now - self.last  # without the time of other work between steps
+        self.last = now
+        self.tell(done, (done - self.start) / max(self.spent, 1e-9), values, note)
+
+    def tell(self, done: int, rate: float, values: Mapping[str, float], note: str) -> None:
+        waited, tenth = self.last - self.told_at, done - self.told_done >= self.total / 10
+        if done == self.total or waited >= _LONGEST or (tenth and waited >= _SHORTEST):
+            say(f"{self.label}  {self.text(done, rate, values, note)}")
+            self.told_at, self.told_done = self.last, done
+
+    def text(self, done: int, rate: float, values: Mapping[str, float], note: str) -> str:
         left = (self.total - done) / rate if rate else 0.0
         pace = [note] if note else [f"{rate:.1f} {self.unit}/s", f"{duration(left)} left"]
-        parts = [self.label, f"{done}/{self.total}", _text(values), *pace]
-        say("  ".join(part for part in parts if part))
-        self.last_done, self.last_time = done, now
+        return "  ".join([f"{done}/{self.total}", *(f"{name} {value:.4g}" for name, value in values.items()), *pace])
 
 
-class _JsonLines:
+class _Bar(_Lines):
+    def __init__(self, display: Progress, label: str, total: int, start: int, unit: str) -> None:
+        super().__init__(label, total, start, unit)
+        self.display, self.task = display, display.add_task(label, total=total, completed=start, text="")
+
+    def tell(self, done: int, rate: float, values: Mapping[str, float], note: str) -> None:
+        self.display.update(self.task, completed=done, text=self.text(done, rate, values, note))
+
+
+class _JsonLines(_Lines):
     """One line per second: {"progress": label, "done", "total", "unit", "rate", "note"}."""
 
     def __init__(self, label: str, total: int, start: int, unit: str) -> None:
-        self.said = {"progress": label, "total": total, "unit": unit}
-        self.total, self.clock, self.last = total, _Clock(start), float("-inf")
+        super().__init__(label, total, start, unit)
+        self.told_at = float("-inf")
 
-    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
-        now, rate = time.monotonic(), self.clock.rate(done, bool(note))
-        if done < self.total and now - self.last < _BETWEEN_JSON:
-            return
-        self.last = now
-        line = {**self.said, "done": done, "rate": round(rate, 3), "note": note}
-        print(json.dumps(line), file=sys.stderr, flush=True)
+    def tell(self, done: int, rate: float, values: Mapping[str, float], note: str) -> None:
+        if done == self.total or self.last - self.told_at >= _BETWEEN_JSON:
+            self.told_at = self.last
+            line = {"progress": self.label, "total": self.total, "unit": self.unit, "done": done}
+            print(json.dumps({**line, "rate": round(rate, 3), "note": note}), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -122,14 +112,9 @@ def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
     """Yield a function to call with the part that is being done, and how much of it is, from 0 to 1."""
     label = one_line(label)
     if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        description = TextColumn("{task.description}", style="bold", markup=False)
-        columns = description, BarColumn(), TextColumn("{task.percentage:>3.0f}%")
-        with Progress(*columns, console=Console(stderr=True)) as bars:
-            task = bars.add_task(label, total=1.0)
-            yield lambda part, fraction: bars.update(task, description=f"{label}: {one_line(part)}", completed=fraction)
+        with bars() as display:
+            task = display.add_task(label, total=1.0, text="")
+            yield lambda part, done: display.update(task, completed=done, text=f"{one_line(part)}  {done:.0%}")
         return
     told: set[str] = set()
 
@@ -139,10 +124,6 @@ def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
             told.add(part)
 
     yield tell
-
-
-def _text(values: Mapping[str, float]) -> str:
-    return "  ".join(f"{name} {value:.4g}" for name, value in values.items())
 
 
 def duration(seconds: float) -> str:
