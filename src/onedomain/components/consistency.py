@@ -9,13 +9,7 @@ from torch import Tensor
 
 
 def divergence_from_mean(logits: Tensor) -> Tensor:
-    """Σᵥ KL(pᵥ ‖ p̄) over V views of each sample; by V it is the Jensen–Shannon divergence.
-
-    Args:
-        logits: (V, N, C, …).
-
-    Returns:
-        (N,); of dense outputs one value per pixel, (N, H, W).
+    """Σᵥ KL(pᵥ ‖ p̄) over V views of each sample, (V, N, C, …) → (N, …); by V it is the Jensen–Shannon divergence.
 
     >>> divergence_from_mean(torch.tensor([[[0.0, 0.0]], [[0.0, 0.0]]]))
     tensor([0.])
