@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import nn
 
 from onedomain.data.domain import Domain
 from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
 from onedomain.methods.adapt import adaptation_class
 from onedomain.methods.adapt.base import Adaptation
+from onedomain.methods.base import Method
+from onedomain.networks import NamedNetwork, build_network
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import AdaptationInfo, refuse_used_folder
-from onedomain.training.adapted import Adapted
-from onedomain.training.before_and_after import Scorer
-from onedomain.training.begin import checked_seed, set_aside, set_up_to_train, trained
-from onedomain.training.copies import afresh, answering_as, weights_fingerprint
+from onedomain.training.adapted import Adapted, Scorer
+from onedomain.training.begin import checked_seed, set_aside, set_up_to_answer, set_up_to_train, trained
 from onedomain.training.describe import describe_adapted, set_otherwise
 from onedomain.training.randomness import private_randomness, seed_everything, seeded
 from onedomain.training.shots import draw, left_over, missing_classes, refuse_test_images
@@ -224,3 +227,36 @@ def _notes(run: Run, pool: Domain, plans: list[Plan], known: Known) -> list[str]
     if known.source is None and run.calibration is not None:
         notes.append("out_of_domain of the adapted model is unknown: it rests on the source, which is not at hand")
     return notes
+
+
+def answering_as(run: Run, network: NamedNetwork, folder: Path | None) -> Method:
+    """The run's method around another network of the same make: φ, if it has one, stays as it was learned."""
+    method = type(run.method)(**run.method.settings.model_dump())
+    set_up_to_answer(method, network, run.manifest, run.method.device, folder)
+    if method.auxiliary is not None and run.method.auxiliary is not None:
+        method.auxiliary.load_state_dict(run.method.auxiliary.state_dict())
+    return method
+
+
+def afresh(run: Run) -> NamedNetwork:
+    """A network like the run's that has learned nothing."""
+    if run.network.name is not None:
+        shape = run.manifest.source.image_shape
+        return replace(run.network, module=build_network(run.network.name, len(run.classes), shape).module)
+    module = copy.deepcopy(run.network.module)
+    for name, layer in module.named_modules():
+        if callable(reset := getattr(layer, "reset_parameters", None)):
+            reset()
+        elif next(layer.parameters(recurse=False), None) is not None:
+            given = f"layer {name or type(layer).__name__!r} of your own network cannot be started afresh"
+            raise UserError("network", given, "layers with reset_parameters(), as torch's have")
+    return replace(run.network, module=module)
+
+
+def weights_fingerprint(module: nn.Module) -> str:
+    """A short SHA-256 over all weights and buffers, by name."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()[:16]

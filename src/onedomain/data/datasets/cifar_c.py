@@ -47,12 +47,9 @@ class Corrupted(Found):
 class CIFAR10C(Dataset[Corrupted]):
     """One domain for each corruption at each severity. `home` is the folder of the files that we make."""
 
+    parts: tuple[str, ...] = tuple(PARTS)
     images: int | None  # only the first of the test images; None for all
     places: tuple[str, ...]  # folders in which the files are looked for: the official ones, then ours
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return tuple(PARTS)
 
     @property
     def wanted(self) -> int:

@@ -50,10 +50,6 @@ class Labelled(Dataset[Files]):
     addresses: tuple[str, ...] = ()  # folders to download from: the first, then its mirrors
     sha256: Mapping[str, str] = field(default_factory=dict)  # of each file to download, as published
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return tuple(self.counts)
-
     def load(self, part: str, data_dir: Folder, start: int = 0, stop: int | None = None) -> Domain:
         """The images of a split from `start` to `stop`, 32×32×3 bytes, in their published order."""
         images, labels = self.read(part, data_dir)
