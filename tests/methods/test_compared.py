@@ -9,9 +9,9 @@ from torch import nn
 
 import onedomain as od
 from onedomain.components.augmentations.movement import moved
-from onedomain.components.consistency import divergence_from_mean
 from onedomain.components.contrastive import contrastive_loss, nearest_other_loss, squared_distances
 from onedomain.components.equations import task_loss
+from onedomain.components.predictive import divergence_from_mean
 from onedomain.data.domain import Domain
 from onedomain.methods import method_class, method_names
 from onedomain.training.loop import BalancedBatches

@@ -35,7 +35,7 @@ from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.rows import read_records
 from onedomain.training.adapt import adapt
 from onedomain.training.checkpoint import save_checkpoint
-from onedomain.training.embeddings import save_embeddings
+from onedomain.training.snapshots import save_embeddings
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ import numpy as np
 
 from onedomain.data.corruptions import KINDS, SEVERITIES, Corruption
 from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Row, of_images
-from onedomain.data.datasets.cifar import CIFAR10, LITE_TARGET
-from onedomain.data.datasets.cifar_files import CLASSES, SIDE
+from onedomain.data.datasets.cifar import CIFAR10, CLASSES, LITE_TARGET, SIDE
 from onedomain.data.datasets.regenerate import LABELS, MADE, file_name, regenerate
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
