@@ -126,7 +126,7 @@ def score(
     each: Callable[[int], None] = lambda images: None,
     gathering: Gathering | None = None,
 ) -> Scores:
-    """Run over the whole domain once and count; `each` is told the number of images of every batch done.
+    """Run over the whole domain once and count; `each` is told after every batch how many images are done.
 
     `batch_size` is the most images that are passed at once: fewer, if they are large. `gathering` collects on the same
     way what is said of each image.
@@ -135,7 +135,7 @@ def score(
     overlaps = Overlaps(len(domain.classes))
     answers: _Answers | DoubtHistogram = DoubtHistogram() if domain.dense else _Answers()
     loss = brier = entropy = 0.0
-    counted = correct = 0
+    done = counted = correct = 0
     domain_scores = []
     height, width, _ = domain.image_shape
     at_once = images_at_once(height, width, batch_size, classes=len(domain.classes) if domain.dense else 1)
@@ -167,7 +167,8 @@ def score(
             domain_scores.append(of_domain.cpu().numpy())
         if gathering is not None:
             gathering.add(batch, predictive, of_domain)
-        each(len(batch.images))
+        done += len(batch.images)
+        each(done)
     if counted == 0:
         raise UserError(f"domain '{domain.name}' ({domain.split})", "every pixel is void", "at least one that counts")
     # Pixels of one image are not independent: for dense labels, too, the interval counts images.

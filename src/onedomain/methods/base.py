@@ -18,7 +18,7 @@ from onedomain.components.descent import descend, new_optimiser
 from onedomain.components.predictive import Predictive
 from onedomain.components.state import Stateful
 from onedomain.data.domain import Batch, Domain
-from onedomain.methods import registry
+from onedomain.methods import METHODS
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings, parse_settings
 
@@ -85,7 +85,7 @@ class Method(Stateful, ABC):
     @property
     def name(self) -> str:
         """What `--method` calls it; the class's name for a user's own."""
-        return registry.METHODS.name_of(type(self))
+        return METHODS.name_of(type(self))
 
     def set_up(self, setup: Setup) -> None:
         """Take the network, on the device and in the memory layout that is fastest there, and all else that is given.

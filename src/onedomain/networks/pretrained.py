@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import zipfile
 from collections.abc import Mapping
@@ -78,11 +77,10 @@ def load_pretrained(module: nn.Module, path: str | Path) -> Loaded:
 
 def file_digest(path: str | Path) -> str:
     """The file's name and a short SHA-256 of it: what run.yaml keeps of it."""
-    digest = hashlib.sha256()
-    with decoding(Path(path), _ALLOWED), Path(path).open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return f"{Path(path).name} sha256:{digest.hexdigest()[:16]}"
+    import pooch
+
+    with decoding(Path(path), _ALLOWED):
+        return f"{Path(path).name} sha256:{pooch.file_hash(str(path))[:16]}"
 
 
 def _read(path: Path) -> Mapping[str, Tensor]:
