@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -120,39 +121,35 @@ class Adapted:
         }
 
 
-class Scorer:
-    """Scores a parent and the run adapted from it on the same images, and keeps both beside the adapted run."""
+def before_and_after(
+    parent: Run,
+    adapted: Run,
+    domains: Mapping[str, Domain | None],
+    benchmarks: Mapping[str, str | None],
+    done: dict[tuple[str, str], Evaluation],
+    progress: bool,
+) -> Draw:
+    """Scores of a run and of the run adapted from it on the same images, kept beside the adapted one.
 
-    def __init__(self, run: Run, target: str, benchmark: str | None, held_out: Domain | None, progress: bool) -> None:
-        self.parent, self.target, self.held_out, self.progress = run, target, held_out, progress
-        self.source = None if held_out is None else run.manifest.source.name
-        self.benchmarks = {target: benchmark, run.manifest.source.name: run.manifest.benchmark}
-        self.done: dict[tuple[str, str], Evaluation] = {}  # of the parent, by name and data: most draws share theirs
-
-    def draw(self, adapted: Run, test: Domain | None) -> Draw:
-        domains = {self.target: test, self.parent.manifest.source.name: self.held_out}
-        before, after, rows = {}, {}, []
-        for name, domain in domains.items():
-            if domain is None:
-                continue
-            domain = self.parent.not_adapted_to(domain)
-            old = self._of_parent(name, domain)
-            # Neither is unseen: the source was trained on, the target adapted to.
-            new = adapted.evaluate({name: domain}, seen=[name], progress=self.progress)
-            before[name], after[name] = old[name], new[name]
-            benchmark = self.benchmarks[name]
-            rows += [row for row in self.parent.records(old, benchmark) if row["domain"] == name]
-            if adapted.folder is not None:
-                adapted.write_records(new, benchmark)
-        if adapted.folder is not None:
-            with sole_use(adapted.folder):
-                write_atomically(adapted.folder / BEFORE, to_json_lines(rows))
-        return Draw(adapted, before, after)
-
-    def _of_parent(self, name: str, domain: Domain) -> Evaluation:
+    `done` are the parent's by name and data: most draws share theirs.
+    """
+    before, after, rows = {}, {}, []
+    known = [parent.manifest.source.name, *(info.target for info in parent.manifest.adaptations)]
+    for name, domain in domains.items():
+        if domain is None:
+            continue
+        domain = parent.not_adapted_to(domain)
         key = (name, domain.fingerprint)
-        if key not in self.done:
-            known = [self.source, *(info.target for info in self.parent.manifest.adaptations)]
+        if key not in done:
             seen = [name] if name in known else []
-            self.done[key] = self.parent.evaluate({name: domain}, seen=seen, progress=self.progress)
-        return self.done[key]
+            done[key] = parent.evaluate({name: domain}, seen=seen, progress=progress)
+        # Neither is unseen: the source was trained on, the target adapted to.
+        new = adapted.evaluate({name: domain}, seen=[name], progress=progress)
+        before[name], after[name] = done[key][name], new[name]
+        rows += [row for row in parent.records(done[key], benchmarks[name]) if row["domain"] == name]
+        if adapted.folder is not None:
+            adapted.write_records(new, benchmarks[name])
+    if adapted.folder is not None:
+        with sole_use(adapted.folder):
+            write_atomically(adapted.folder / BEFORE, to_json_lines(rows))
+    return Draw(adapted, before, after)
