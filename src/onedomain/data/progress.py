@@ -34,12 +34,12 @@ def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit
     if not shown:
         yield lambda done, values, note="": None
     elif os.environ.get(FORM) == "json":
-        yield _JsonLines(label, total, start, unit)
+        yield _json_lines(label, total, start, unit)
     elif sys.stderr.isatty():
         with _bar(label, total, start, unit) as update:
             yield update
     else:
-        yield _Lines(label, total, start, unit)
+        yield _lines(label, total, start, unit)
 
 
 @contextmanager
@@ -79,42 +79,38 @@ class _Clock:
         return (done - self.start) / max(self.spent, 1e-9)
 
 
-class _Lines:
+def _lines(label: str, total: int, start: int, unit: str) -> Update:
     """One line per tenth of the work, but never more often than every 5 s or less often than every 30 s."""
+    clock, last_time, last_done = _Clock(start), time.monotonic(), start
 
-    def __init__(self, label: str, total: int, start: int, unit: str) -> None:
-        self.label, self.total, self.unit = label, total, unit
-        self.clock = _Clock(start)
-        self.last_time = time.monotonic()
-        self.last_done = start
-
-    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
-        now = time.monotonic()
-        rate = self.clock.rate(done, bool(note))
-        waited, tenth = now - self.last_time, done - self.last_done >= self.total / 10
-        if not (done == self.total or waited >= _LONGEST or (tenth and waited >= _SHORTEST)):
+    def update(done: int, values: Mapping[str, float], note: str = "") -> None:
+        nonlocal last_time, last_done
+        now, rate = time.monotonic(), clock.rate(done, bool(note))
+        waited, tenth = now - last_time, done - last_done >= total / 10
+        if not (done == total or waited >= _LONGEST or (tenth and waited >= _SHORTEST)):
             return
-        left = (self.total - done) / rate if rate else 0.0
-        pace = [note] if note else [f"{rate:.1f} {self.unit}/s", f"{duration(left)} left"]
-        parts = [self.label, f"{done}/{self.total}", _text(values), *pace]
-        say("  ".join(part for part in parts if part))
-        self.last_done, self.last_time = done, now
+        left = (total - done) / rate if rate else 0.0
+        pace = [note] if note else [f"{rate:.1f} {unit}/s", f"{duration(left)} left"]
+        say("  ".join(part for part in (label, f"{done}/{total}", _text(values), *pace) if part))
+        last_done, last_time = done, now
+
+    return update
 
 
-class _JsonLines:
+def _json_lines(label: str, total: int, start: int, unit: str) -> Update:
     """One line per second: {"progress": label, "done", "total", "unit", "rate", "note"}."""
+    clock, last = _Clock(start), float("-inf")
 
-    def __init__(self, label: str, total: int, start: int, unit: str) -> None:
-        self.said = {"progress": label, "total": total, "unit": unit}
-        self.total, self.clock, self.last = total, _Clock(start), float("-inf")
-
-    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
-        now, rate = time.monotonic(), self.clock.rate(done, bool(note))
-        if done < self.total and now - self.last < _BETWEEN_JSON:
+    def update(done: int, values: Mapping[str, float], note: str = "") -> None:
+        nonlocal last
+        now, rate = time.monotonic(), clock.rate(done, bool(note))
+        if done < total and now - last < _BETWEEN_JSON:
             return
-        self.last = now
-        line = {**self.said, "done": done, "rate": round(rate, 3), "note": note}
-        print(json.dumps(line), file=sys.stderr, flush=True)
+        last = now
+        told = {"progress": label, "total": total, "unit": unit, "done": done, "rate": round(rate, 3), "note": note}
+        print(json.dumps(told), file=sys.stderr, flush=True)
+
+    return update
 
 
 @contextmanager

@@ -23,8 +23,15 @@ from onedomain.networks import NamedNetwork, build_network
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import AdaptationInfo, refuse_used_folder
 from onedomain.training.adapted import Adapted, before_and_after
-from onedomain.training.begin import checked_seed, set_aside, set_up_to_answer, set_up_to_train, trained
-from onedomain.training.describe import describe_adapted, set_otherwise
+from onedomain.training.begin import (
+    checked_seed,
+    describe_adapted,
+    set_aside,
+    set_otherwise,
+    set_up_to_answer,
+    set_up_to_train,
+    trained,
+)
 from onedomain.training.randomness import private_randomness, seed_everything, seeded
 from onedomain.training.shots import draw, left_over, missing_classes, refuse_test_images
 
