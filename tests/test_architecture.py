@@ -111,7 +111,6 @@ def heavy(loaded: set[str]) -> set[str]:
     return {name for name in loaded if name == "torch" or name.startswith(rooms)} - {
         "onedomain.methods",  # the registries, which import a method when it is asked for
         "onedomain.methods.adapt",
-        "onedomain.methods.registry",
     }
 
 

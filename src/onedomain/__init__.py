@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from onedomain.methods.registry import METHODS
+    from onedomain.methods import METHODS
 
     classes = (kind.__name__ for kind in (*METHODS.own(), OnedomainError, TrainingDiverged, UserError))
     return sorted([*_WHERE, *classes, "__version__"])

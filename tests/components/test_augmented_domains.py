@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from onedomain.components.augmented_domains import AugmentedDomain, Pool
+from onedomain.components.augmented_domains import AugmentedDomain, pooled
 from onedomain.errors import UserError
 from tests.conftest import make_tiny
 
@@ -13,7 +13,7 @@ CPU = torch.device("cpu")
 
 def test_a_pool_gives_images_in_the_order_asked_for():
     one, two = make_tiny(9, seed=0), make_tiny(6, seed=1)
-    pool = Pool([one, two])
+    pool = pooled([one, two])
     assert len(pool) == 15
     images, labels = pool.batch(np.array([14, 0, 9, 8]))
     expected = [two.batch([5]), one.batch([0]), two.batch([0]), one.batch([8])]
@@ -30,7 +30,7 @@ def halves(domain, count):
 @pytest.mark.parametrize("stored", [True, False])
 def test_images_keep_their_labels_while_they_are_replaced(tmp_path, stored):
     tiny = make_tiny(20)
-    made = AugmentedDomain("augmented-1", Pool([tiny]), 12, (0, 1), tmp_path if stored else None)
+    made = AugmentedDomain("augmented-1", [tiny], 12, (0, 1), tmp_path if stored else None)
     while not made.complete:
         halves(made, 5)
     domain = made.as_domain()
@@ -42,7 +42,7 @@ def test_images_keep_their_labels_while_they_are_replaced(tmp_path, stored):
 
 
 def test_one_that_was_cut_off_goes_on_where_it_was(tmp_path):
-    pool = Pool([make_tiny(20)])
+    pool = [make_tiny(20)]
     whole = AugmentedDomain("a", pool, 12, (3, 1), tmp_path / "whole")
     while not whole.complete:
         halves(whole, 5)
@@ -57,7 +57,7 @@ def test_one_that_was_cut_off_goes_on_where_it_was(tmp_path):
 
 
 def test_the_seed_decides_which_images_are_taken():
-    pool = Pool([make_tiny(60)])
+    pool = [make_tiny(60)]
     first = AugmentedDomain("a", pool, 30, (0, 1), None).chosen
     assert np.array_equal(first, AugmentedDomain("a", pool, 30, (0, 1), None).chosen)
     assert not np.array_equal(first, AugmentedDomain("a", pool, 30, (0, 2), None).chosen)
@@ -66,7 +66,7 @@ def test_the_seed_decides_which_images_are_taken():
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "other"])
 def test_a_file_that_is_not_the_runs_own_is_refused(tmp_path, damage):
-    pool = Pool([make_tiny(20)])
+    pool = [make_tiny(20)]
     halves(AugmentedDomain("a", pool, 12, (0, 1), tmp_path), 12)
     path = tmp_path / "a.npy"
     if damage == "missing":

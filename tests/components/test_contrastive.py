@@ -5,7 +5,6 @@ import torch
 
 from onedomain.components.contrastive import (
     contrastive_loss,
-    contrastive_loss_across,
     nearest_other_loss,
     squared_distances,
 )
@@ -16,7 +15,7 @@ LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 3, 0, 0])  # class 3 has
 
 def test_distances_against_a_double_loop():
     slow = torch.tensor([[(a - b).square().sum() for b in Z] for a in Z], dtype=torch.float64)
-    assert torch.allclose(squared_distances(Z), slow, atol=1e-12)
+    assert torch.allclose(squared_distances(Z, Z), slow, atol=1e-12)
 
 
 @pytest.mark.parametrize("margin", [0.5, 1.0, 4.0])
@@ -69,6 +68,6 @@ def test_contrastive_loss_across_two_domains_against_a_double_loop():
             d = (z - other).norm().item()
             (same if label == other_label else different).append(d**2 if label == other_label else max(0, 3 - d) ** 2)
     expected = sum(same) / len(same) + sum(different) / len(different)
-    found = contrastive_loss_across(Z[:9], LABELS[:9], Z[9:], LABELS[9:], margin=3.0)
+    found = contrastive_loss(Z[:9], LABELS[:9], 3.0, across=(Z[9:], LABELS[9:]))
     assert found.item() == pytest.approx(expected, abs=1e-9)
-    assert contrastive_loss_across(Z[:2], LABELS[:2], Z[:0], LABELS[:0], margin=1.0) == 0
+    assert contrastive_loss(Z[:2], LABELS[:2], 1.0, across=(Z[:0], LABELS[:0])) == 0

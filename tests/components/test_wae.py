@@ -168,12 +168,11 @@ def state(training: WAETraining) -> dict[str, Tensor]:
     def visit(name: str, value: Any) -> None:
         if isinstance(value, dict):
             for key, inner in value.items():
-                assert isinstance(key, str)
                 visit(f"{name}.{key}", inner)
         elif isinstance(value, Tensor):
             flat[name] = value.detach().clone()
         else:
-            flat[name] = torch.tensor(json.loads(json.dumps(value)))
+            flat[name] = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
 
     visit("state", training.state_dict())
     return flat

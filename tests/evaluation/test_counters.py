@@ -6,7 +6,7 @@ import torch
 from sklearn.metrics import jaccard_score
 from torchmetrics.functional.classification import multiclass_calibration_error
 
-from onedomain.evaluation.counters import ConfidenceBins, Confusion, DoubtHistogram, Overlaps
+from onedomain.evaluation.counters import ConfidenceBins, DoubtHistogram, Overlaps
 from onedomain.evaluation.measures import area_under_risk_coverage, error_auroc
 
 
@@ -80,17 +80,19 @@ def test_intersection_over_union_against_scikit_learn():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 5, 3000)
     predicted = np.where(rng.random(3000) < 0.6, labels, rng.integers(0, 6, 3000))  # class 5 is predicted, never true
-    confusion = in_parts(Confusion(7), torch.from_numpy(labels), torch.from_numpy(predicted))
-    found = confusion.intersection_over_union()
+    overlaps = Overlaps(7)
+    for part in np.split(np.arange(3000), [700, 1900]):
+        overlaps.add(torch.from_numpy(labels[part])[None], torch.from_numpy(predicted[part])[None], void=None)
+    found = overlaps.intersection_over_union()
     assert found[:5] == pytest.approx(jaccard_score(labels, predicted, labels=range(5), average=None))
     assert found[5:] == [None, None]
 
 
 def test_it_is_one_matrix_and_not_a_mean_over_parts():
-    confusion = Confusion(2)
-    confusion.add(torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 0, 0]))
-    confusion.add(torch.tensor([1, 1, 1, 1]), torch.tensor([1, 1, 1, 0]))
-    assert confusion.intersection_over_union() == pytest.approx([3 / 5, 3 / 5])
+    overlaps = Overlaps(2)
+    overlaps.add(torch.tensor([[0, 0, 0, 1]]), torch.tensor([[0, 0, 0, 0]]), void=None)
+    overlaps.add(torch.tensor([[1, 1, 1, 1]]), torch.tensor([[1, 1, 1, 0]]), void=None)
+    assert overlaps.intersection_over_union() == pytest.approx([3 / 5, 3 / 5])
 
 
 def test_the_interval_of_the_miou_is_that_of_a_slow_bootstrap():
@@ -116,10 +118,9 @@ def test_the_interval_of_the_miou_is_that_of_a_slow_bootstrap():
 def test_the_interval_of_one_image_is_its_miou():
     """In single precision 1/3 would lie outside of it, and a figure would have whiskers of negative length."""
     labels, predicted = torch.tensor([[[0, 0, 0, 1]]]), torch.tensor([[[0, 1, 1, 1]]])
-    confusion, overlaps = Confusion(2), Overlaps(2)
-    confusion.add(labels.flatten(), predicted.flatten())
+    overlaps = Overlaps(2)
     overlaps.add(labels, predicted, void=None)
-    miou = np.mean(confusion.intersection_over_union())
+    miou = np.mean(overlaps.intersection_over_union())
     assert miou == pytest.approx(1 / 3, abs=1e-15)
     assert overlaps.interval() == pytest.approx((miou, miou), abs=1e-15)
 

@@ -73,10 +73,10 @@ def test_what_cannot_be_scored_is_said():
         Evaluation({"x": score(look_up, numbered())}, unseen=()).average()
 
 
-def test_progress_is_told_of_every_image():
+def test_progress_is_told_after_every_batch():
     told = []
     score(look_up, numbered(), batch_size=3, each=told.append)
-    assert told == [3, 3, 1]
+    assert told == [3, 6, 7]
 
 
 @pytest.mark.parametrize(("right", "count"), [(0, 10), (5, 100), (99, 100), (10, 10)])

@@ -9,9 +9,9 @@ from torch import nn
 
 import onedomain as od
 from onedomain.components.augmentations.movement import moved
-from onedomain.components.consistency import divergence_from_mean
 from onedomain.components.contrastive import contrastive_loss, nearest_other_loss, squared_distances
 from onedomain.components.equations import task_loss
+from onedomain.components.predictive import divergence_from_mean
 from onedomain.data.domain import Domain
 from onedomain.methods import method_class, method_names
 from onedomain.training.loop import BalancedBatches
@@ -92,7 +92,7 @@ def test_the_loss_over_pairs_falls_and_so_does_what_it_holds_together(name, loss
         _, z = run.network.embed(tiny.batch(range(60)).images)
         z, labels = z.flatten(1), torch.from_numpy(tiny.labels)
         same = torch.from_numpy(tiny.labels[:, None] == tiny.labels[None])
-        distances = squared_distances(z)
+        distances = squared_distances(z, z)
         farthest, nearest = distances.where(same, 0.0).amax(1), distances.masked_fill(same, torch.inf).amin(1)
         held = distances[same] if name == "ccsa" else farthest - nearest
         return loss(z, labels, margin).item(), held.mean().item()

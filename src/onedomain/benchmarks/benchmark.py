@@ -47,9 +47,6 @@ class Benchmark:
         """What is usual here for a method."""
         return {**self.recipe, **self.settings.get(method, {})}
 
-    def load_calibration(self, data: Path) -> Domain | None:
-        return None if self.calibration is None else self.calibration(data)
-
     def refuse_trained_on(self, trained: str | None, option: str) -> None:
         """Images that a run of the benchmark `trained` learned are not unseen, nor are copies of them."""
         if trained in self.trained_on_by:

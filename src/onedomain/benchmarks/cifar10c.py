@@ -26,40 +26,34 @@ _LITE_RECIPE = {**_RECIPE, "steps": 1_500, "batch_size": 64, "checkpoint_every":
 # Uncertain SDG with noise of its layers alone and no ceiling: its other defaults were found on digits, not tried here.
 LAYERS_ALONE = {"image": False, "ceiling": 0.0, "alpha": 1.0, "adversary_rate": 0.1}
 
-# The first domain is made after a tenth of the run (lite: a fifth), when the network is no longer new; η is a tenth of
-# the rate. Both are ours: the paper does not say. V, its rate and its epochs are the paper's, but for lite.
-_FULL: Mapping[str, Mapping[str, Any]] = {
-    "sdg": {
-        "warm_up": 3_900,
-        "domain_every": 1_300,
-        "domain_size": 10_000,
-        "augmented_batch": 129,
-        "inner_rate": 0.01,
-        "auto_encoder": "conv",
-        "wae_rate": 1e-4,
-        "wae_epochs": 100,
-    },
-    "gud": {"round_every": 1_300, "round_size": 10_000},
-    "me-ada": {"round_every": 1_300, "round_size": 10_000},
-    "uncertain-sdg": {**LAYERS_ALONE, "warm_up": 3_900, "inner_rate": 0.01},
-    "meta-randconv": {"inner_rate": 0.01},
-}
-_LITE: Mapping[str, Mapping[str, Any]] = {
-    "sdg": {
-        "warm_up": 300,
-        "domain_every": 100,
-        "domain_size": 1_000,
-        "augmented_batch": 66,
-        "inner_rate": 0.01,
-        "auto_encoder": "conv",
-        "wae_epochs": 5,
-    },
-    "gud": {"round_every": 100, "round_size": 1_000},
-    "me-ada": {"round_every": 100, "round_size": 1_000},
-    "uncertain-sdg": {**LAYERS_ALONE, "warm_up": 300, "inner_rate": 0.01, "prediction_draws": 3},
-    "meta-randconv": {"inner_rate": 0.01},
-}
 
+def _settings(
+    warm_up: int, every: int, size: int, sdg: Mapping[str, Any], uncertain: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+    """The first domain of `size` images is made after `warm_up` steps, the next ones `every` so many.
+
+    That is a tenth of the run (lite: a fifth), when the network is no longer new; η is a tenth of the rate. Both are
+    ours: the paper does not say.
+    """
+    rounds = {"round_every": every, "round_size": size}
+    return {
+        "sdg": {
+            "warm_up": warm_up,
+            "domain_every": every,
+            "domain_size": size,
+            "inner_rate": 0.01,
+            "auto_encoder": "conv",
+            **sdg,
+        },
+        **dict.fromkeys(("gud", "me-ada"), rounds),
+        "uncertain-sdg": {**LAYERS_ALONE, "warm_up": warm_up, "inner_rate": 0.01, **uncertain},
+        "meta-randconv": {"inner_rate": 0.01},
+    }
+
+
+# V, its rate and its epochs are the paper's, but for lite.
+_FULL = _settings(3_900, 1_300, 10_000, {"augmented_batch": 129, "wae_rate": 1e-4, "wae_epochs": 100}, {})
+_LITE = _settings(300, 100, 1_000, {"augmented_batch": 66, "wae_epochs": 5}, {"prediction_draws": 3})
 
 BENCHMARKS = (
     Benchmark(

@@ -4,41 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from onedomain.benchmarks.benchmark import Benchmark
+from onedomain.benchmarks.benchmark import Benchmark, Loader
 from onedomain.data.datasets import digits
 from onedomain.data.datasets.catalogue import find_dataset
+from onedomain.data.domain import Domain
 from onedomain.data.generated import digits_lite, shifted
 
-if TYPE_CHECKING:
-    from onedomain.data.domain import Domain
-
+OTHER_SEED = 1  # of the shifts of few shots: other colours, turns and so on than of the images to score
 ALL_MNIST = "few-shot-mnist-svhn"  # trains on every MNIST training image
 
 
-def published(name: str, split: str = "test") -> Callable[[Path], Domain]:
+def published(name: str, split: str = "test") -> Loader:
     return partial(find_dataset(name).load, split)
 
 
-def _shifted(name: str) -> Callable[[Path], Domain]:
-    return lambda data: shifted.shifted(digits.held_out(data), name)
-
-
-def _shifted_shots(name: str) -> Callable[[Path], Domain]:
-    return lambda data: shifted.shifted(digits.for_shots(data), name, seed=1)  # other colours, turns and so on
-
-
-def _graded(name: str, severity: int) -> Callable[[Path], Domain]:
-    return lambda data: shifted.graded(digits.held_out(data), name, severity)
+def _changed(change: Callable[..., Domain], *how: Any, of: Loader = digits.held_out) -> Loader:
+    return lambda data: change(of(data), *how)
 
 
 def _generated(
     name: str,
     summary: str,
-    targets: Mapping[str, Callable[[Path], Domain]],
-    target_train: Mapping[str, Callable[[Path], Domain]] | None = None,
+    targets: Mapping[str, Loader],
+    target_train: Mapping[str, Loader] | None = None,
 ) -> Benchmark:
     """From the source of `digits` to changed copies of source images that training never sees."""
     return Benchmark(
@@ -56,7 +46,7 @@ def _generated(
     )
 
 
-def _lite(name: str, split: str = "test") -> Callable[[Path], Domain]:
+def _lite(name: str, split: str = "test") -> Loader:
     return lambda data: digits_lite.target(name, split)
 
 
@@ -94,18 +84,22 @@ BENCHMARKS = (
     _generated(
         "digits-shifted",
         "shifted copies of held-out source images: to choose settings by",
-        {name: _shifted(name) for name in shifted.SHIFTS},
-        {name: _shifted_shots(name) for name in shifted.SHIFTS},
+        {name: _changed(shifted.shifted, name) for name in shifted.SHIFTS},
+        {name: _changed(shifted.shifted, name, OTHER_SEED, of=digits.for_shots) for name in shifted.SHIFTS},
     ),
     _generated(
         "digits-composed",
         "held-out source images under two or three shifts at once: to choose settings by, farther away",
-        {name: _shifted(name) for name in shifted.COMPOSED},
-        {name: _shifted_shots(name) for name in shifted.COMPOSED},
+        {name: _changed(shifted.shifted, name) for name in shifted.COMPOSED},
+        {name: _changed(shifted.shifted, name, OTHER_SEED, of=digits.for_shots) for name in shifted.COMPOSED},
     ),
     _generated(
         "digits-graded",
         "held-out source images, corrupted more and more: does uncertainty grow?",
-        {f"{name}-{severity}": _graded(name, severity) for name in shifted.SHIFTS for severity in shifted.SEVERITIES},
+        {
+            f"{name}-{severity}": _changed(shifted.graded, name, severity)
+            for name in shifted.SHIFTS
+            for severity in shifted.SEVERITIES
+        },
     ),
 )

@@ -23,12 +23,11 @@ def figures(options: Options) -> None:
 
     --benchmark says on whose domains; by default the first that all runs were scored on.
     """
-    from onedomain.benchmarks.protocol.recipes import completed
     from onedomain.data.progress import say, work_in_parts
     from onedomain.reporting.figures import figures_for, save
     from onedomain.runs.records import common_benchmark, read_runs
 
-    runs = [completed(run) for run in read_runs(options.runs)]
+    runs = read_runs(options.runs)
     chosen = common_benchmark(runs, options.benchmark)
     with work_in_parts("draw") as update:
         drawn = figures_for(runs, chosen, update)

@@ -21,7 +21,6 @@ def report(options: Options) -> None:
 
     Files among the runs are passed over, so that runs/* may hold an older report.
     """
-    from onedomain.benchmarks.protocol.recipes import completed
     from onedomain.data.progress import say
     from onedomain.errors import UserError
     from onedomain.reporting.page.page import write_report
@@ -32,4 +31,4 @@ def report(options: Options) -> None:
         say(f"passed over: {file} is a file, not a run folder")
     if not folders:
         raise UserError("runs", "only files were given", "run folders, as onedomain train makes them")
-    say(f"The report is in {write_report(folders, options.out, completed)}: open it in a browser.")
+    say(f"The report is in {write_report(folders, options.out)}: open it in a browser.")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from onedomain.benchmarks.protocol.recipes import completed_record
 from onedomain.cli.board import board
 from onedomain.cli.output import print_json
 from onedomain.data.files import make_folder, to_json_lines, write_atomically
@@ -52,7 +51,7 @@ def run_and_show(request: Request, as_json: bool) -> None:
         failed = [each.name for each in grid.failed]
         partly = [run.name for run in runs if run.state == "to score" and run.name not in failed]
         scored = [run for run in runs if run.state == "done" or run.name in partly]
-        records = [completed_record(row) for row in collect(scored, benches)]
+        records = collect(scored, benches)
         result = tabulate(
             request.table,
             request.scale,
@@ -80,7 +79,7 @@ def from_records(request: Request, files: Sequence[str], as_json: bool) -> None:
     for file in files:
         if not Path(file).is_file():
             raise UserError("--from", f"{file} is not a file", f"a {RECORDS}, or the results.jsonl of a run")
-        records += [completed_record(row) for row in read_records(Path(file))]
+        records += read_records(Path(file))
     steps = planned_steps(request.table, request.scale)
     result = tabulate(request.table, request.scale, records, steps=steps, command=request.as_typed(files))
     if not any(row.seeds for row in result.rows):

@@ -19,21 +19,12 @@ def ascend(
     steps: int,
     project: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Eq. 4: x⁺ ← x⁺ + γ·∇L_ADA(x⁺), `steps` times from x⁺ = x.
+    """Eq. 4: x⁺ ← x⁺ + γ·∇L_ADA(x⁺), `steps` times from x⁺ = x, in the shape and memory layout of x, without a graph.
 
-    Each sample climbs its own value, so an image does not depend on which others share its batch. For that
-    the networks inside `objective` must not mix samples: put BatchNorm in eval mode. Wrap the call in
-    `frozen(*networks)`, and no gradient of a weight is computed; no parameter's `.grad` is ever touched.
-
-    Args:
-        objective: L_ADA as a function of the images, (N, …) → (N,).
-        x: the images to start from, (N, …), in any memory layout.
-        rate: γ.
-        steps: T_adv.
-        project: what keeps x⁺ a valid image, applied after each step, such as `lambda x: x.clamp(0, 1)`.
-
-    Returns:
-        x⁺ in the shape and memory layout of `x`, without a graph.
+    Each sample climbs its own value of `objective`, (N, …) → (N,), so that an image does not depend on which others
+    share its batch. For that its networks must not mix samples: put BatchNorm in eval mode. Wrap the call in
+    `frozen(*networks)`, and no gradient of a weight is computed; no parameter's `.grad` is ever touched. `project`,
+    such as `lambda x: x.clamp(0, 1)`, keeps x⁺ a valid image after each step.
 
     >>> ascend(lambda x: -(x - 1).square().sum(1), torch.zeros(1, 2), rate=0.25, steps=2)
     tensor([[0.7500, 0.7500]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 from onedomain.components.compact import as_bytes
 from onedomain.data.arrays import SUFFIX, save_arrays
-from onedomain.data.domain import Batch, Chosen, Domain, IntArray
+from onedomain.data.domain import Batch, Chosen, Domain, Images, IntArray
 from onedomain.data.files import allocate, make_folder, os_errors_are_user_errors
 from onedomain.data.memory import PIXELS_WITH_GRADIENTS, images_at_once
 from onedomain.errors import UserError
@@ -21,71 +22,49 @@ PAIRS = 40  # images that are kept beside their originals, for figures
 EMBEDDED = 200  # images whose embedding is kept
 
 
-class Pool:
-    """Several domains of the same classes seen as one, such as S ∪ {S⁺ᵢ}."""
+class Joined:
+    """Images, or labels, of several domains, one after another: looked up when asked for.
 
-    def __init__(self, domains: Sequence[Domain]) -> None:
-        self.domains = domains
-        self.starts = np.cumsum([0, *(len(domain) for domain in domains)])
+    Images in bytes become 0 to 1, as in a batch, so that they fit to those of augmented domains.
+    """
 
-    def __len__(self) -> int:
-        return int(self.starts[-1])
-
-    def owners(self, indices: IntArray) -> IntArray:
-        """The number of the domain that each index lies in."""
-        found: IntArray = np.searchsorted(self.starts, indices, side="right") - 1
-        return found
-
-    def batch(self, indices: IntArray, device: torch.device | str = "cpu") -> Batch:
-        """The images at `indices`, in that order, whichever domains they come from."""
-        owner = self.owners(indices)
-        parts = [
-            (np.flatnonzero(owner == place), domain.batch(indices[owner == place] - self.starts[place], device))
-            for place, domain in enumerate(self.domains)
-            if (owner == place).any()
-        ]
-        order = torch.from_numpy(np.argsort(np.concatenate([places for places, _ in parts]))).to(device)
-        images = torch.cat([batch.images for _, batch in parts])[order]
-        return Batch(
-            images.contiguous(memory_format=torch.channels_last), torch.cat([b.labels for _, b in parts])[order]
-        )
-
-    def labels(self, indices: IntArray) -> np.ndarray:
-        """The labels at `indices`, without their images."""
-        owner = self.owners(indices)
-        labels = np.empty((len(indices), *self.domains[0].labels.shape[1:]), np.int64)
-        for place in np.unique(owner):
-            labels[owner == place] = self.domains[place].labels[indices[owner == place] - self.starts[place]]
-        return labels
-
-
-class PoolLabels:
-    """The labels of a pool's pixels, looked up when asked for: a domain has as many as its images have bytes."""
-
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
-        self.shape = (len(pool), *pool.domains[0].labels.shape[1:])
+    def __init__(self, parts: Sequence[Images]) -> None:
+        self.parts = parts
+        self.ends = np.cumsum([len(part) for part in parts])
+        self.shape = (int(self.ends[-1]), *parts[0].shape[1:])
 
     def __len__(self) -> int:
-        return len(self.pool)
+        return self.shape[0]
 
     def __getitem__(self, indices: Any, /) -> np.ndarray:
-        return self.pool.labels(indices)
+        owner = np.searchsorted(self.ends, indices, side="right")
+        images = len(self.shape) == 4
+        rows = np.empty((len(indices), *self.shape[1:]), np.float32 if images else np.int64)
+        for place in np.unique(owner):
+            found = self.parts[place][indices[owner == place] - (self.ends[place] - len(self.parts[place]))]
+            rows[owner == place] = found / np.float32(255) if images and found.dtype == np.uint8 else found
+        return rows
+
+
+def pooled(domains: Sequence[Domain]) -> Domain:
+    """Several domains of the same classes seen as one, such as S ∪ {S⁺ᵢ}."""
+    images, labels = (Joined(column) for column in zip(*((each.images, each.labels) for each in domains), strict=True))
+    return replace(domains[0], images=images, labels=labels)
 
 
 class AugmentedDomain:
-    """A domain in the making: chosen images of a pool, each to be replaced by what it became.
+    """A domain in the making: chosen images of earlier ones, each to be replaced by what it became.
 
     Which images are chosen follows from the seed, so only the number done has to be remembered to go on after a kill.
     Pixels are kept as 16-bit floats, finer than the bytes of the source.
     """
 
     def __init__(
-        self, name: str, pool: Pool, size: int, seed: Sequence[int], folder: Path | None, done: int = 0
+        self, name: str, domains: Sequence[Domain], size: int, seed: Sequence[int], folder: Path | None, done: int = 0
     ) -> None:
-        self.name, self.pool, self.done = name, pool, done
-        self.chosen: IntArray = np.random.default_rng(list(seed)).permutation(len(pool))[:size]
-        shape = (len(self.chosen), *pool.domains[0].image_shape)
+        self.name, self.domains, self.pool, self.done = name, domains, pooled(domains), done
+        self.chosen: IntArray = np.random.default_rng(list(seed)).permutation(len(self.pool))[:size]
+        shape = (len(self.chosen), *self.pool.image_shape)
         self.images: np.ndarray
         if folder is None:
             self.images = np.empty(shape, np.float16)
@@ -135,19 +114,19 @@ class AugmentedDomain:
 
     def save_sample(self, folder: Path) -> None:
         """Keep some images beside what they were made from; which are chosen is random already."""
-        chosen, made, source = self.chosen[:PAIRS], self.as_domain(), self.pool.domains[0]
+        chosen, made, source = self.chosen[:PAIRS], self.as_domain(), self.domains[0]
         sample: dict[str, np.ndarray] = {
             "originals": as_bytes(self.pool.batch(chosen).images, source.value_range),
             "images": as_bytes(made.batch(np.arange(len(chosen))).images, source.value_range),
             "labels": np.zeros(0, np.int64) if made.dense else made.labels[:EMBEDDED],
-            "origins": self.pool.owners(chosen),
+            "origins": np.searchsorted(np.cumsum([len(each) for each in self.domains]), chosen, side="right"),
         }
         save_arrays(folder / f"{self.name}.sample{SUFFIX}", {"domain": self.name}, sample)
 
     def as_domain(self) -> Domain:
-        source = self.pool.domains[0]
-        labels = Chosen(PoolLabels(self.pool), self.chosen) if source.dense else self.pool.labels(self.chosen)
-        return Domain(self.name, "train", self.images, labels, source.classes, source.void, note="augmented")
+        labels = self.pool.labels
+        of_chosen = Chosen(labels, self.chosen) if self.pool.dense else labels[self.chosen]
+        return Domain(self.name, "train", self.images, of_chosen, self.pool.classes, self.pool.void, note="augmented")
 
 
 class Augmentation:
@@ -163,9 +142,9 @@ class Augmentation:
         self.making: AugmentedDomain | None = None
 
     @property
-    def pool(self) -> Pool:
+    def pool(self) -> Domain:
         """S ∪ {S⁺ᵢ}."""
-        return Pool([self.source, *self.domains])
+        return pooled([self.source, *self.domains])
 
     def make(self, change: Callable[[Batch], torch.Tensor], device: torch.device | str) -> Iterator[float]:
         """Make the next domain by `change`, and say how much of it is done; goes on where a kill left it."""
@@ -199,9 +178,9 @@ class Augmentation:
 
     def _next(self, done: int | None) -> AugmentedDomain:
         """The next domain, of which `done` images are made already; all of them, if None."""
-        number, pool = len(self.domains) + 1, self.pool
-        size = min(self.size, len(pool))
+        domains, number = [self.source, *self.domains], len(self.domains) + 1
+        size = min(self.size, sum(map(len, domains)))
         seed = (*self.seed, number)
         return AugmentedDomain(
-            f"augmented-{number}", pool, size, seed, self.folder, done=size if done is None else done
+            f"augmented-{number}", domains, size, seed, self.folder, done=size if done is None else done
         )

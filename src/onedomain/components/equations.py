@@ -20,13 +20,9 @@ _NO_VOID = torch.iinfo(torch.int64).min
 def task_loss(logits: Tensor, labels: Tensor, void: int | None = None) -> Tensor:
     """Eq. 2, cross-entropy: −Σᵢ yᵢ log ŷᵢ, for each sample.
 
-    Args:
-        logits: (N, C), or (N, C, H, W) when each pixel has a label.
-        labels: classes as integers, (N,) or (N, H, W); or soft labels in the shape of `logits`.
-        void: the integer label that never counts. In soft labels a pixel without any mass is void.
-
-    Returns:
-        (N,). Of dense labels, the mean over the pixels that count; 0 for a sample without one.
+    Logits (N, C), or (N, C, H, W) when each pixel has a label; labels (N,) or (N, H, W), or soft ones in the shape of
+    the logits → (N,). Of dense labels it is the mean over the pixels that count, 0 for a sample without one: pixels
+    labelled `void` do not, nor soft labels without any mass.
 
     >>> task_loss(torch.tensor([[0.0, 0.0], [0.0, 0.0]]), torch.tensor([1, 255]), void=255)
     tensor([0.6931, 0.0000])
@@ -44,15 +40,7 @@ def task_loss(logits: Tensor, labels: Tensor, void: int | None = None) -> Tensor
 
 
 def mean_over_pixels(values: Tensor, labels: Tensor, void: int | None = None) -> Tensor:
-    """One value per sample: of dense values the mean over the pixels whose label counts, 0 for a sample without one.
-
-    Args:
-        values: (N,), or (N, H, W) when each pixel has a label.
-        labels: classes as integers, in the shape of `values`.
-        void: the label that never counts.
-
-    Returns:
-        (N,).
+    """(N,) as it is; of (N, H, W) the mean over the pixels whose label is not `void`, 0 for a sample without one.
 
     >>> mean_over_pixels(torch.tensor([[[1.0, 3.0, 8.0]]]), torch.tensor([[[0, 1, 255]]]), void=255)
     tensor([2.])
@@ -64,16 +52,9 @@ def mean_over_pixels(values: Tensor, labels: Tensor, void: int | None = None) ->
 
 
 def semantic_distance(z: Tensor, z_plus: Tensor) -> Tensor:
-    """Eq. 5, L_const: ½‖z − z⁺‖², how far the augmented samples moved in the embedding space.
+    """Eq. 5, L_const: ½‖z − z⁺‖², how far the augmented samples moved in the embedding space, (N, …) → (N,).
 
     The paper's +∞ for a changed label is left out, as in the paper: an augmented sample keeps its label.
-
-    Args:
-        z: embeddings of the source samples, (N, …); constant during the ascent.
-        z_plus: embeddings of the augmented samples, (N, …).
-
-    Returns:
-        (N,).
 
     >>> semantic_distance(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
     tensor([12.5000])
@@ -82,14 +63,9 @@ def semantic_distance(z: Tensor, z_plus: Tensor) -> Tensor:
 
 
 def relaxation(x_plus: Tensor, reconstruction: Tensor) -> Tensor:
-    """Eq. 7, L_relax: ‖x⁺ − V(x⁺)‖², how badly the auto-encoder knows the augmented samples.
+    """Eq. 7, L_relax: ‖x⁺ − V(x⁺)‖², how badly the frozen auto-encoder knows the augmented images, (N, …) → (N,).
 
-    Args:
-        x_plus: augmented images, (N, C, H, W).
-        reconstruction: V(x⁺) by the frozen auto-encoder, (N, C, H, W).
-
-    Returns:
-        (N,): summed over pixels, not averaged.
+    Summed over pixels, not averaged.
 
     >>> relaxation(torch.ones(1, 3, 2, 2), torch.zeros(1, 3, 2, 2))
     tensor([12.])
@@ -100,15 +76,9 @@ def relaxation(x_plus: Tensor, reconstruction: Tensor) -> Tensor:
 def ada_objective(
     task: Tensor, constraint: Tensor | float, relaxation: Tensor | float, alpha: float, beta: float
 ) -> Tensor:
-    """Eq. 3, L_ADA = L_task − α·L_const + β·L_relax, which the augmented samples climb.
+    """Eq. 3, L_ADA = L_task − α·L_const + β·L_relax, which the augmented samples climb, (N,).
 
-    Args:
-        task, constraint, relaxation: (N,); a term that is left out may be 0.0.
-        alpha: weight of staying near in the embedding space.
-        beta: weight of moving away in the input space.
-
-    Returns:
-        (N,).
+    α weighs staying near in the embedding space, β moving away in the input space. A term left out may be 0.0.
 
     >>> ada_objective(torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([3.0]), alpha=0.5, beta=10.0)
     tensor([30.])
@@ -117,13 +87,7 @@ def ada_objective(
 
 
 def reconstruction_error(x: Tensor, reconstruction: Tensor) -> Tensor:
-    """Eq. 6, first term: ‖G(Q(x)) − x‖², summed over pixels.
-
-    Args:
-        x, reconstruction: (N, C, H, W).
-
-    Returns:
-        (N,).
+    """Eq. 6, first term: ‖G(Q(x)) − x‖², summed over pixels, (N, …) → (N,).
 
     >>> reconstruction_error(torch.zeros(2, 1, 1, 2), torch.tensor([[[[1.0, 2.0]]], [[[0.0, 0.0]]]]))
     tensor([5., 0.])
@@ -132,14 +96,9 @@ def reconstruction_error(x: Tensor, reconstruction: Tensor) -> Tensor:
 
 
 def reconstruction_cross_entropy(x: Tensor, reconstruction: Tensor) -> Tensor:
-    """Eq. 6, first term, as the released code has it: binary cross-entropy between pixels, summed.
+    """Eq. 6, first term, as the released code has it: binary cross-entropy between pixels, summed, (N, …) → (N,).
 
-    Args:
-        x: (N, C, H, W); values outside of 0 to 1, which no reconstruction can reach, count as 0 or 1.
-        reconstruction: (N, C, H, W) from 0 to 1.
-
-    Returns:
-        (N,).
+    Values of x outside of 0 to 1, which no reconstruction can reach, count as 0 or 1.
 
     >>> reconstruction_cross_entropy(torch.ones(1, 1, 1, 2), torch.full((1, 1, 1, 2), 0.5))
     tensor([1.3863])
@@ -148,15 +107,7 @@ def reconstruction_cross_entropy(x: Tensor, reconstruction: Tensor) -> Tensor:
 
 
 def wae_loss(reconstruction_error: Tensor, divergence: Tensor, weight: float) -> Tensor:
-    """Eq. 6: ‖G(Q(x)) − x‖² + λ·D(Q(x), P(e)).
-
-    Args:
-        reconstruction_error: (N,).
-        divergence: (N,) from `gan_penalty`, or a scalar from `mmd_penalty`.
-        weight: λ.
-
-    Returns:
-        (N,).
+    """Eq. 6: ‖G(Q(x)) − x‖² + λ·D(Q(x), P(e)), (N,); `divergence` from `gan_penalty`, (N,), or `mmd_penalty`, a scalar.
 
     >>> wae_loss(torch.tensor([5.0, 0.0]), torch.tensor(0.5), weight=10.0)
     tensor([10.,  5.])
@@ -165,18 +116,11 @@ def wae_loss(reconstruction_error: Tensor, divergence: Tensor, weight: float) ->
 
 
 def mmd_penalty(codes: Tensor, prior_samples: Tensor) -> Tensor:
-    """Eq. 6, D as maximum mean discrepancy: the unbiased estimate of MMD²(Q(x), P(e)).
+    """Eq. 6, D as maximum mean discrepancy: the unbiased estimate of MMD²(Q(x), P(e)), from (N, d) and (M, d).
 
     The kernel is Σ_s C_s / (C_s + ‖a − b‖²), the inverse multiquadratic of the WAE paper, with C_s = 2·d·s
-    for a standard normal prior in d dimensions. Unbiased means that no sample is compared with itself; the
+    for a standard normal prior in d dimensions. Unbiased means that no sample is compared with itself (N, M ≥ 2); the
     estimate of equal distributions is 0 on average and may be below 0.
-
-    Args:
-        codes: Q(x), (N, d), N ≥ 2.
-        prior_samples: draws from P(e), (M, d), M ≥ 2.
-
-    Returns:
-        A scalar.
 
     >>> mmd_penalty(torch.zeros(2, 1), torch.zeros(2, 1))
     tensor(0.)
@@ -193,15 +137,9 @@ def mmd_penalty(codes: Tensor, prior_samples: Tensor) -> Tensor:
 
 
 def gan_penalty(logits_codes: Tensor) -> Tensor:
-    """Eq. 6, D as a GAN, the encoder's side: −log σ(logit), small where codes pass as draws from the prior.
+    """Eq. 6, D as a GAN, the encoder's side: −log σ(logit), small where codes pass as draws from the prior, (N,).
 
     This is the non-saturating form: it keeps its gradient when the discriminator is sure.
-
-    Args:
-        logits_codes: the discriminator's logits on Q(x), (N,) or (N, 1).
-
-    Returns:
-        (N,).
 
     >>> gan_penalty(torch.tensor([[0.0]]))
     tensor([0.6931])
@@ -210,14 +148,7 @@ def gan_penalty(logits_codes: Tensor) -> Tensor:
 
 
 def discriminator_loss(logits_prior: Tensor, logits_codes: Tensor) -> Tensor:
-    """Eq. 6, D as a GAN, the discriminator's side: −log σ(prior) − log(1 − σ(codes)).
-
-    Args:
-        logits_prior: logits on draws from P(e), (N,) or (N, 1).
-        logits_codes: logits on Q(x), (N,) or (N, 1).
-
-    Returns:
-        (N,).
+    """Eq. 6, D as a GAN, the discriminator's side: −log σ(logit of a prior's draw) − log(1 − σ(logit of Q(x))), (N,).
 
     >>> discriminator_loss(torch.tensor([0.0]), torch.tensor([0.0]))
     tensor([1.3863])
@@ -226,16 +157,9 @@ def discriminator_loss(logits_prior: Tensor, logits_codes: Tensor) -> Tensor:
 
 
 def perturbed(h: Tensor, e: Tensor) -> Tensor:
-    """Eq. 10: h⁺ = h + Softplus(e), features moved by what was drawn for them.
+    """Eq. 10: h⁺ = h + Softplus(e), features (N, …) moved by e ~ N(μ, σ), drawn in their shape.
 
     `networks.hooks.added` computes this and the mixing of features together, in one operation.
-
-    Args:
-        h: features of a layer, (N, …).
-        e: a draw from N(μ, σ), in the shape of `h`.
-
-    Returns:
-        h⁺, in the shape of `h`.
 
     >>> perturbed(torch.tensor([1.0]), torch.tensor([0.0]))
     tensor([1.6931])
@@ -244,15 +168,7 @@ def perturbed(h: Tensor, e: Tensor) -> Tensor:
 
 
 def mixup(clean: Tensor, augmented: Tensor, mix: Tensor) -> Tensor:
-    """Eq. 11: λ·h + (1 − λ)·h⁺, for features and for labels alike.
-
-    Args:
-        clean: h or y, (N, …).
-        augmented: h⁺ or ỹ, in the shape of `clean`.
-        mix: λ of each sample, (N,). No sample's λ touches another sample.
-
-    Returns:
-        In the shape of `clean`.
+    """Eq. 11: λ·h + (1 − λ)·h⁺, for features and for labels alike, (N, …), with λ of each sample, (N,).
 
     >>> mixup(torch.tensor([[0.0], [0.0]]), torch.tensor([[1.0], [1.0]]), torch.tensor([0.25, 1.0]))
     tensor([[0.7500],
@@ -265,18 +181,9 @@ def mixup(clean: Tensor, augmented: Tensor, mix: Tensor) -> Tensor:
 def smoothed_labels(labels: Tensor, classes: int, chance: Tensor, rho: float, void: int | None = None) -> Tensor:
     """ỹ of Eq. 11 in expectation: with chance τ the true class has ρ and the others share the rest, else it has all.
 
-    The expectation over the lottery is linear in τ, so that a gradient reaches whatever predicts τ.
-
-    Args:
-        labels: classes as integers, (N,) or (N, H, W).
-        classes: how many there are, at least 2.
-        chance: τ of each sample, (N,).
-        rho: ρ, what the true class keeps.
-        void: the label of pixels that never count; they get no mass at all. If it is one of the classes' numbers, no
-            pixel gives it any.
-
-    Returns:
-        (N, classes) or (N, classes, H, W).
+    The expectation over the lottery is linear in τ, (N,), so that a gradient reaches whatever predicts τ. Labels (N,)
+    or (N, H, W) → (N, classes) or (N, classes, H, W). Pixels labelled `void` get no mass at all; if it is one of the
+    classes' numbers, no pixel gives it any.
 
     >>> smoothed_labels(torch.tensor([1]), 3, torch.tensor([0.5]), rho=0.8)
     tensor([[0.0500, 0.9000, 0.0500]])

@@ -135,16 +135,7 @@ def batch_losses(
     batches: Sequence[tuple[Tensor, Tensor]],
     loss: Callable[[Tensor, Tensor], Tensor] = task_loss,
 ) -> Tensor:
-    """The mean loss on each of K batches, in one pass if the network treats each sample by itself.
-
-    Args:
-        model: the network at some parameters.
-        batches: K pairs of images (Nₖ, C, H, W) and labels, at least one pair.
-        loss: logits and labels → one value per sample.
-
-    Returns:
-        (K,).
-    """
+    """The mean `loss` on each of K batches, (K,), in one pass if the network treats each sample by itself."""
     if model.mixes_samples:
         return torch.stack([loss(model(images), labels).mean() for images, labels in batches])
     images = torch.cat([images for images, _ in batches])

@@ -1,7 +1,8 @@
-"""What a model predicts, and how sure it is: from one pass or several Monte-Carlo draws."""
+"""What a model predicts, and how sure it is: from one pass or several Monte-Carlo draws; how far predictions differ."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -73,3 +74,14 @@ def entropy(probabilities: Tensor) -> Tensor:
     """
     surprise: Tensor = torch.special.entr(probabilities)
     return surprise.sum(1)
+
+
+def divergence_from_mean(logits: Tensor) -> Tensor:
+    """Σᵥ KL(pᵥ ‖ p̄) over V views of each sample, (V, N, C, …) → (N, …); by V it is the Jensen–Shannon divergence.
+
+    >>> divergence_from_mean(torch.tensor([[[0.0, 0.0]], [[0.0, 0.0]]]))
+    tensor([0.])
+    """
+    log_p = logits.log_softmax(2)
+    log_mean = torch.logsumexp(log_p, 0) - math.log(len(logits))
+    return (log_p.exp() * (log_p - log_mean)).sum((0, 2))

@@ -8,7 +8,7 @@ beyond its end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -16,15 +16,32 @@ from torch import Tensor, nn
 from onedomain.networks import NamedNetwork
 
 
+class Stateful:
+    """What is trained. `state` names the attributes that a checkpoint keeps, in the order in which they are restored:
+    networks, optimisers, numbers, lists of them, and others of this kind.
+    """
+
+    state: ClassVar[tuple[str, ...]]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that `load_state_dict` needs to go on exactly: tensors and JSON values, nested freely."""
+        return {name: saved(getattr(self, name)) for name in self.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to a saved state, if all of it fits."""
+        for name in self.state:
+            check(getattr(self, name), state[name], name)
+        for name in self.state:
+            setattr(self, name, restored(getattr(self, name), state[name]))
+
+
 def saved(part: Any) -> Any:
-    """The state of a network, an optimiser, a number, or a list of them."""
     if isinstance(part, list):
         return [saved(each) for each in part]
     return part.state_dict() if hasattr(part, "state_dict") else part
 
 
 def restored(part: Any, state: Any) -> Any:
-    """`part` in a state that `check` has let pass."""
     if isinstance(part, list):
         return [restored(*pair) for pair in zip(part, state, strict=True)]
     if not hasattr(part, "load_state_dict"):
@@ -41,7 +58,7 @@ def check(part: Any, state: Any, name: str) -> None:
         for place, pair in enumerate(zip(part, state, strict=True)):
             check(*pair, f"{name}.{place}")
     elif isinstance(part, (nn.Module, NamedNetwork)):
-        check_tensors(part.state_dict(), state, name)
+        _check_tensors(part.state_dict(), state, name)
     elif isinstance(part, torch.optim.Optimizer):
         _check_optimiser(part, state, name)
     elif hasattr(part, "check_state"):
@@ -50,7 +67,7 @@ def check(part: Any, state: Any, name: str) -> None:
         raise ValueError(f"{name} is a {type(state).__name__}, not a {type(part).__name__}")
 
 
-def check_tensors(own: Mapping[str, Tensor], state: Any, name: str) -> None:
+def _check_tensors(own: Mapping[str, Tensor], state: Any, name: str) -> None:
     """Names, shapes and types as they are here; finite numbers, unless a mask here is not finite either."""
     given = _mapping(state, name)
     for odd in sorted(map(str, own.keys() ^ given.keys())):
@@ -59,7 +76,7 @@ def check_tensors(own: Mapping[str, Tensor], state: Any, name: str) -> None:
         _check_tensor(tensor.shape, tensor.dtype, given[each], f"{name}.{each}", bool(tensor.isfinite().all()))
 
 
-def check_moments(parameters: list[Tensor], state: Any, name: str) -> None:
+def _check_moments(parameters: list[Tensor], state: Any, name: str) -> None:
     """What an optimiser remembers of each parameter: a tensor of its shape, or a single number such as the step."""
     for number, values in _mapping(state, name).items():
         place = int(number)
@@ -87,7 +104,7 @@ def _check_optimiser(optimiser: torch.optim.Optimizer, state: Any, name: str) ->
             raise ValueError(f"{name} has the rate {rate!r}")
         if _as_json({**here, "lr": rate}) != _as_json(there):
             raise ValueError(f"{name} has other options than here")
-    check_moments([each for group in optimiser.param_groups for each in group["params"]], given.get("state"), name)
+    _check_moments([each for group in optimiser.param_groups for each in group["params"]], given.get("state"), name)
 
 
 def _as_json(group: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from onedomain.components.equations import (
     reconstruction_error,
     wae_loss,
 )
-from onedomain.components.state import check, check_moments
+from onedomain.components.state import Stateful
 from onedomain.data.domain import Domain
 
 WAE_COST = 0.2  # time per image of a step of the dense V, relative to a step of ERM; 32 images of 3×32×32, one thread
@@ -155,7 +155,7 @@ class WAESettings:
     batch_size: int = 32
 
 
-class WAETraining:
+class WAETraining(Stateful):
     """The training of an auto-encoder, one step at a time.
 
     What is random in a step (which images, which draws from the prior) follows from `seed` and the number of
@@ -163,6 +163,8 @@ class WAETraining:
     bit. An epoch leaves out the images that do not fill a batch: other ones each time. `to_unit` brings images to the
     range from 0 to 1.
     """
+
+    state = ("steps_done", "auto_encoder", "discriminator", "optimiser", "judging")
 
     def __init__(
         self,
@@ -183,10 +185,7 @@ class WAETraining:
             torch.manual_seed(seed)
             device = next(auto_encoder.parameters()).device
             self.discriminator = discriminator(auto_encoder.code, auto_encoder.judge).to(device)
-        self._optimisers = {
-            "auto_encoder": adam(auto_encoder, settings.rate),
-            "discriminator": adam(self.discriminator, settings.rate),
-        }
+        self.optimiser, self.judging = adam(auto_encoder, settings.rate), adam(self.discriminator, settings.rate)
         self._order: tuple[int, np.ndarray[Any, np.dtype[np.int64]]] | None = None
 
     @property
@@ -203,7 +202,7 @@ class WAETraining:
         if self.settings.prior == "gan":
             on_prior, on_codes = self.discriminator(prior_samples), self.discriminator(codes.detach())
             judgement = discriminator_loss(on_prior, on_codes).mean()
-            descend(self._optimisers["discriminator"], judgement)
+            descend(self.judging, judgement)
             losses["discriminator"] = judgement.item()
             with frozen(self.discriminator):
                 divergence = gan_penalty(self.discriminator(codes))
@@ -212,35 +211,9 @@ class WAETraining:
         squared = self.settings.reconstruction == "squared"
         difference = reconstruction_error if squared else reconstruction_cross_entropy
         error = difference(x, self.auto_encoder.decoder(codes))
-        descend(self._optimisers["auto_encoder"], wae_loss(error, divergence, self.settings.weight).mean())
+        descend(self.optimiser, wae_loss(error, divergence, self.settings.weight).mean())
         self.steps_done += 1
         return {"reconstruction": error.mean().item(), "divergence": divergence.mean().item(), **losses}
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that a step changes, as tensors and a number, in dictionaries with names for keys.
-
-        The tensors are those in use, as in torch: save them before the next step.
-        """
-        return {
-            "steps_done": self.steps_done,
-            "auto_encoder": dict(self.auto_encoder.state_dict()),
-            "discriminator": dict(self.discriminator.state_dict()),
-            **{f"adam.{name}": _moments(each) for name, each in self._optimisers.items()},
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict()` of a training with the same images, settings and seed, if all of it fits."""
-        parts = {"auto_encoder": self.auto_encoder, "discriminator": self.discriminator}
-        for name, part in {"steps_done": self.steps_done, **parts}.items():
-            check(part, state[name], name)
-        for name, optimiser in self._optimisers.items():
-            check_moments(optimiser.param_groups[0]["params"], state[f"adam.{name}"], f"adam.{name}")
-        self.steps_done = int(state["steps_done"])
-        self.auto_encoder.load_state_dict(state["auto_encoder"])
-        self.discriminator.load_state_dict(state["discriminator"])
-        for name, optimiser in self._optimisers.items():
-            moments = {int(index): values for index, values in state[f"adam.{name}"].items()}
-            optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
 
     def _next_images(self) -> Tensor:
         epoch, position = divmod(self.steps_done, self.steps_per_epoch)
@@ -255,8 +228,3 @@ class WAETraining:
         entropy = np.random.SeedSequence((self.seed, self.steps_done, 1)).generate_state(1)
         generator = torch.Generator().manual_seed(int(entropy[0]))
         return torch.randn(count, self.auto_encoder.code, generator=generator)
-
-
-def _moments(optimiser: torch.optim.Adam) -> dict[str, dict[str, Tensor]]:
-    """What Adam remembers of each parameter, by the parameter's number as a string, as JSON would have it."""
-    return {str(index): dict(values) for index, values in optimiser.state_dict()["state"].items()}

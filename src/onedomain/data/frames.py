@@ -108,12 +108,8 @@ def frame_domain(
     """Frames as a domain of images and masks of one size, (height, width)."""
     read_image = partial(decode_image, size=size, channels=channels)
     images = Files([frame.image for frame in frames], (*size, channels), read_image)
-    masks = Files([frame.mask for frame in frames], size, partial(_resized_mask, read=read_mask, size=size))
+    masks = Files([frame.mask for frame in frames], size, lambda path: nearest(read_mask(path), size))
     return Domain(name, split, images, masks, tuple(classes), void, note)
-
-
-def _resized_mask(path: Path, read: Callable[[Path], Array], size: tuple[int, int]) -> Array:
-    return nearest(read(path), size)
 
 
 def nearest(mask: Array, size: tuple[int, int]) -> Array:

@@ -67,25 +67,6 @@ class DoubtHistogram:
         return float(added.sum() / size.sum())
 
 
-class Confusion:
-    """How often each class was taken for which: one matrix over a whole domain, (true, predicted)."""
-
-    def __init__(self, classes: int) -> None:
-        self.counts = torch.zeros(classes, classes, dtype=torch.int64)
-
-    def add(self, labels: Tensor, predicted: Tensor) -> None:
-        classes = len(self.counts)
-        both = torch.bincount(classes * labels + predicted, minlength=classes * classes)
-        self.counts += both.view(classes, classes).cpu()
-
-    def intersection_over_union(self) -> list[float | None]:
-        """IoU of each class; None for one that the domain does not have, whether it was predicted there or not."""
-        counts = self.counts.double()  # integers would be divided in single precision, unlike those of the interval
-        hit, true, predicted = counts.diagonal(), counts.sum(1), counts.sum(0)
-        union = true + predicted - hit
-        return [float(h / u) if t > 0 else None for h, u, t in zip(hit, union, true, strict=True)]
-
-
 class Overlaps:
     """Per image and class, the pixels that were found, that are of the class, and that were called it.
 
@@ -104,6 +85,12 @@ class Overlaps:
             true, said = true[counted], said[counted]
             each = [torch.bincount(values, minlength=self.classes) for values in (true[true == said], true, said)]
             self.counts.append(torch.stack(each).cpu())
+
+    def intersection_over_union(self) -> list[float | None]:
+        """IoU of each class; None for one that the domain does not have, whether it was predicted there or not."""
+        hit, true, called = torch.stack(self.counts).sum(0).double()
+        union = true + called - hit
+        return [float(h / u) if t > 0 else None for h, u, t in zip(hit, union, true, strict=True)]
 
     def interval(self) -> tuple[float, float]:
         """The 95% interval of the mIoU by a bootstrap over images, with a fixed seed.

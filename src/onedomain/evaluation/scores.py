@@ -16,7 +16,7 @@ from onedomain.data.domain import Batch, Domain
 from onedomain.data.memory import images_at_once
 from onedomain.errors import OnedomainError, UserError
 from onedomain.evaluation.calibration import Calibration
-from onedomain.evaluation.counters import ConfidenceBins, Confusion, DoubtHistogram, Overlaps
+from onedomain.evaluation.counters import ConfidenceBins, DoubtHistogram, Overlaps
 from onedomain.evaluation.gathering import Gathering
 from onedomain.evaluation.measures import (
     CALIBRATION_BINS,
@@ -126,16 +126,16 @@ def score(
     each: Callable[[int], None] = lambda images: None,
     gathering: Gathering | None = None,
 ) -> Scores:
-    """Run over the whole domain once and count; `each` is told the number of images of every batch done.
+    """Run over the whole domain once and count; `each` is told after every batch how many images are done.
 
     `batch_size` is the most images that are passed at once: fewer, if they are large. `gathering` collects on the same
     way what is said of each image.
     """
     bins = ConfidenceBins(CALIBRATION_BINS)
-    confusion = Confusion(len(domain.classes))
     overlaps = Overlaps(len(domain.classes))
     answers: _Answers | DoubtHistogram = DoubtHistogram() if domain.dense else _Answers()
     loss = brier = entropy = 0.0
+    done = counted = correct = 0
     domain_scores = []
     height, width, _ = domain.image_shape
     at_once = images_at_once(height, width, batch_size, classes=len(domain.classes) if domain.dense else 1)
@@ -160,21 +160,21 @@ def score(
             )
         confidence, predicted = probabilities.max(1)
         bins.add(confidence.double(), predicted == labels)
-        confusion.add(labels, predicted)
+        counted, correct = counted + len(labels), correct + int((predicted == labels).sum())
         answers.add(predicted == labels, doubt)
         of_domain = None if calibration is None else calibration.score(predictive)
         if of_domain is not None:
             domain_scores.append(of_domain.cpu().numpy())
         if gathering is not None:
             gathering.add(batch, predictive, of_domain)
-        each(len(batch.images))
-    counted, correct = int(confusion.counts.sum()), int(confusion.counts.diagonal().sum())
+        done += len(batch.images)
+        each(done)
     if counted == 0:
         raise UserError(f"domain '{domain.name}' ({domain.split})", "every pixel is void", "at least one that counts")
     # Pixels of one image are not independent: for dense labels, too, the interval counts images.
     low, high = wilson_interval(correct / counted, len(domain))
     scored = np.concatenate(domain_scores) if calibration is not None else None
-    iou = dict(zip(domain.classes, confusion.intersection_over_union(), strict=True)) if domain.dense else {}
+    iou = dict(zip(domain.classes, overlaps.intersection_over_union(), strict=True)) if domain.dense else {}
     miou_low, miou_high = overlaps.interval() if domain.dense else (None, None)
     return Scores(
         domain=domain.name,

@@ -1,13 +1,15 @@
-"""The methods: one file each, found by its name. `uncertain_sdg.py` is the method `uncertain-sdg`."""
+"""The methods: one file each, as `uncertain_sdg.py` is `uncertain-sdg`, or an entry point of another package."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onedomain.methods.registry import METHODS
+from onedomain.data.registry import Registry
 
 if TYPE_CHECKING:
     from onedomain.methods.base import Method
+
+METHODS: Registry[Method] = Registry("method", "onedomain.methods", "Method")
 
 
 def method_names() -> list[str]:
@@ -16,5 +18,4 @@ def method_names() -> list[str]:
 
 
 def method_class(name: str) -> type[Method]:
-    """The class of the method called `name`."""
     return METHODS.find(name)

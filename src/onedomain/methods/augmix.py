@@ -6,8 +6,8 @@ import torch
 from pydantic import Field
 
 from onedomain.components.augmentations.augmix import augmix
-from onedomain.components.consistency import divergence_from_mean
 from onedomain.components.equations import task_loss
+from onedomain.components.predictive import divergence_from_mean
 from onedomain.data.domain import Batch
 from onedomain.methods.base import LossMethod
 from onedomain.settings import Settings

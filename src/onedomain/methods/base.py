@@ -16,9 +16,9 @@ from torch import nn
 from onedomain.components.augmentations.flips_and_crops import flipped_and_cropped
 from onedomain.components.descent import descend, new_optimiser
 from onedomain.components.predictive import Predictive
-from onedomain.components.state import check, restored, saved
+from onedomain.components.state import Stateful
 from onedomain.data.domain import Batch, Domain
-from onedomain.methods import registry
+from onedomain.methods import METHODS
 from onedomain.networks import NamedNetwork
 from onedomain.settings import Settings, parse_settings
 
@@ -54,7 +54,7 @@ class Setup:
     folder: Path | None = None
 
 
-class Method(ABC):
+class Method(Stateful, ABC):
     """A training algorithm. A subclass is one file: its `Settings` and its algorithm.
 
     `set_up` is called once; the loop then calls `step` with one batch of the source after the other and the number of
@@ -70,7 +70,6 @@ class Method(ABC):
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
     balanced: ClassVar[bool] = False  # whether every batch should hold classes in equal numbers, at least in pairs
     dense: ClassVar[bool] = True  # whether it can learn segmentation
-    state: ClassVar[tuple[str, ...]]  # attributes that a checkpoint keeps, in the order in which they are restored
     auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ
 
     network: NamedNetwork
@@ -86,7 +85,7 @@ class Method(ABC):
     @property
     def name(self) -> str:
         """What `--method` calls it; the class's name for a user's own."""
-        return registry.METHODS.name_of(type(self))
+        return METHODS.name_of(type(self))
 
     def set_up(self, setup: Setup) -> None:
         """Take the network, on the device and in the memory layout that is fastest there, and all else that is given.
@@ -163,17 +162,6 @@ class Method(ABC):
     def snapshot(self, batch: Batch) -> dict[str, np.ndarray]:
         """What figures show over training of a fixed sample of the source: small arrays by name."""
         return {}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on exactly: tensors and JSON values, nested freely."""
-        return {name: saved(getattr(self, name)) for name in self.state}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go back to a saved state, if all of it fits; called after `set_up`."""
-        for name in self.state:
-            check(getattr(self, name), state[name], name)
-        for name in self.state:
-            setattr(self, name, restored(getattr(self, name), state[name]))
 
 
 class AdamMethod(Method):

@@ -126,7 +126,8 @@ class UncertainSDG(Method):
             loss = self._source_loss(Model(module, {}, {}), batch).sum()
             return descend(self.optimiser, loss, source=loss)
 
-        if self._bursts(step):
+        ended = self.settings.warm_up + self.settings.burst_steps
+        if self.settings.adversary == "burst" and self.settings.uncertainty and step < ended:
             self._climb_alone(batch)
         climbs = self._climbs(step)
         domains = _Domains(self, batch, climbs)
@@ -202,10 +203,6 @@ class UncertainSDG(Method):
                 mixed = mixed / mixed.sum(1, keepdim=True).clamp(min=1)
             taken["mixed_labels"] = mixed.float().cpu().numpy()
         return taken
-
-    def _bursts(self, step: int) -> bool:
-        ended = self.settings.warm_up + self.settings.burst_steps
-        return self.settings.adversary == "burst" and self.settings.uncertainty and step < ended
 
     def _climbs(self, step: int) -> bool:
         """Whether φ climbs in this step's meta-update, or comes down along with θ."""

@@ -64,12 +64,9 @@ def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> It
 
     Every sample passes kinds·K times, in that order: with each of K draws, mixed in each of the ways that `share` says.
     λh + (1 − λ)(h + Softplus(e)) = h + (1 − λ)·Softplus(e): one operation on what are the largest tensors of a step.
-
-    Args:
-        network: the network whose layers are perturbed. It is given N images, which the first layer multiplies, so
-            that what lies before it is computed once; or kinds·K·N images, if `can_expand` says no.
-        offsets: Softplus(e) of every layer, (K, N, …); of the image itself, if it is named.
-        share: 1 − λ, (kinds, K, N): 1 for samples that are perturbed in full.
+    `offsets` are Softplus(e) of every layer, (K, N, …), and `share` 1 − λ, (kinds, K, N): 1 for samples that are
+    perturbed in full. The network is given N images, which the first layer multiplies, so that what lies before it is
+    computed once; or kinds·K·N images, if `can_expand` says no.
     """
     with ExitStack() as hooks:
         for name, offset in zip(network.perturb, offsets, strict=True):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -21,27 +19,7 @@ _COUNTERS = "num_batches_tracked"  # older files do not have them
 _ALLOWED = "a .safetensors file, or a .pth or .pt file of plain tensors"
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """How a file was used: tensors of the network that it filled, those it did not, and what was left of the file."""
-
-    file: str
-    filled: tuple[str, ...]
-    unfilled: tuple[str, ...]
-    unused: tuple[str, ...]
-
-    def __str__(self) -> str:
-        parts = [
-            f"{self.file}: {len(self.filled)} of {len(self.filled) + len(self.unfilled)} tensors of the network loaded"
-        ]
-        if self.unfilled:
-            parts.append(f"as initialised: {_some(self.unfilled)}")
-        if self.unused:
-            parts.append(f"not used of the file: {_some(self.unused)}")
-        return "; ".join(parts)
-
-
-def load_pretrained(module: nn.Module, path: str | Path) -> Loaded:
+def load_pretrained(module: nn.Module, path: str | Path) -> str:
     """Fill what has a tensor of its name in the file, and say what was filled. Nothing of the file is executed.
 
     A name counts as it is, or as one of the network's `backbone`. A tensor of another shape is refused, except in the
@@ -68,21 +46,20 @@ def load_pretrained(module: nn.Module, path: str | Path) -> Loaded:
     with torch.no_grad():
         for name, tensor in filled.items():
             own[name].copy_(tensor)
-    return Loaded(
-        file.name,
-        tuple(filled),
-        tuple(sorted(name for name in own if name not in filled)),
-        tuple(sorted(name for name in given if prefix + name not in filled)),
-    )
+    parts = {
+        "as initialised": sorted(name for name in own if name not in filled),
+        "not used of the file": sorted(name for name in given if prefix + name not in filled),
+    }
+    loaded = f"{file.name}: {len(filled)} of {len(own)} tensors of the network loaded"
+    return "; ".join([loaded, *(f"{what}: {_some(names)}" for what, names in parts.items() if names)])
 
 
 def file_digest(path: str | Path) -> str:
     """The file's name and a short SHA-256 of it: what run.yaml keeps of it."""
-    digest = hashlib.sha256()
-    with decoding(Path(path), _ALLOWED), Path(path).open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return f"{Path(path).name} sha256:{digest.hexdigest()[:16]}"
+    import pooch
+
+    with decoding(Path(path), _ALLOWED):
+        return f"{Path(path).name} sha256:{pooch.file_hash(str(path))[:16]}"
 
 
 def _read(path: Path) -> Mapping[str, Tensor]:
@@ -102,6 +79,5 @@ def _read(path: Path) -> Mapping[str, Tensor]:
     return {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
 
 
-def _some(names: tuple[str, ...]) -> str:
-    """The first few names."""
+def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

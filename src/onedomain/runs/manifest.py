@@ -151,12 +151,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         # By way of JSON, of which a list is a tuple and a text no number.
         content = json.dumps(yaml.load(read_file(path, MOST_BYTES), _Plain), allow_nan=False)
-        read = Manifest.model_validate_json(content, strict=True)
-        scratch = next((info for info in read.adaptations if info.from_scratch), None)
-        if scratch is None:
-            return read
-        network = read.network.model_copy(update={"weights": None})
-        return read.model_copy(update={"settings": scratch.settings, "usually": scratch.usually, "network": network})
+        return Manifest.model_validate_json(content, strict=True)
     except ValidationError as error:
         field, given, allowed = first_problem(error)
         raise UserError(str(path), f"{field or 'cannot be understood:'} {given}", allowed or ALLOWED) from None

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+import hashlib
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import nn
 
 from onedomain.data.domain import Domain
 from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
+from onedomain.evaluation.scores import Evaluation
 from onedomain.methods.adapt import adaptation_class
 from onedomain.methods.adapt.base import Adaptation
+from onedomain.methods.base import Method
+from onedomain.networks import NamedNetwork, build_network
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import AdaptationInfo, refuse_used_folder
-from onedomain.training.adapted import Adapted
-from onedomain.training.before_and_after import Scorer
-from onedomain.training.begin import checked_seed, set_aside, set_up_to_train, trained
-from onedomain.training.copies import afresh, answering_as, weights_fingerprint
-from onedomain.training.describe import describe_adapted, set_otherwise
+from onedomain.training.adapted import Adapted, before_and_after
+from onedomain.training.begin import (
+    checked_seed,
+    describe_adapted,
+    set_aside,
+    set_otherwise,
+    set_up_to_answer,
+    set_up_to_train,
+    trained,
+)
 from onedomain.training.randomness import private_randomness, seed_everything, seeded
 from onedomain.training.shots import draw, left_over, missing_classes, refuse_test_images
 
@@ -30,8 +41,7 @@ if TYPE_CHECKING:
 MOST_DRAWS = 1000  # all are drawn before the first is trained on
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """What is at hand of the source: images that the run was trained on, to score, and to calibrate on."""
 
     source: Domain | None = None
@@ -39,8 +49,7 @@ class Known:
     calibration: Domain | None = None
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """One draw, checked before anything is trained or written."""
 
     shots: Domain
@@ -99,12 +108,15 @@ def adapt(
         if plan.folder is not None and not (resume and (plan.folder / MANIFEST).exists()):
             refuse_used_folder(plan.folder)
 
-    scorer = Scorer(run, pool.name, benchmark, known.held_out, progress)
-    draws = []
+    draws, done = [], dict[tuple[str, str], Evaluation]()
+    source_name = run.manifest.source.name
+    benchmarks = {pool.name: benchmark, source_name: run.manifest.benchmark}
     for plan in plans:
         adapted = _adapted(run, chosen, plan, known, resume, progress)
-        draws.append(scorer.draw(adapted, plan.test))
-    return Adapted(pool.name, scorer.source, tuple(draws), tuple(_notes(run, pool, plans, known)))
+        domains = {pool.name: plan.test, source_name: known.held_out}
+        draws.append(before_and_after(run, adapted, domains, benchmarks, done, progress))
+    scored = None if known.held_out is None else source_name
+    return Adapted(pool.name, scored, tuple(draws), tuple(_notes(run, pool, plans, known)))
 
 
 def _configured(run: Run, method: str | Adaptation, steps: int | None) -> Adaptation:
@@ -198,12 +210,14 @@ def _adapted(run: Run, chosen: Adaptation, plan: Plan, known: Known, resume: boo
     with seeded(number):
         network = afresh(run) if chosen.from_scratch else replace(run.network, module=copy.deepcopy(run.network.module))
         set_up_to_train(trainer, network, trained_on, device, seed=number, folder=plan.folder, shots=plan.shots)
-    adapted = replace(
-        run,
-        method=trainer if chosen.from_scratch else answering_as(run, network, plan.folder),
-        manifest=describe_adapted(run.manifest, plan.info, device),
-        folder=plan.folder,
-    )
+    answers: Method = trainer
+    if not chosen.from_scratch:
+        answers = type(run.method)(**run.method.settings.model_dump())
+        set_up_to_answer(answers, network, run.manifest, device, plan.folder)
+        if answers.auxiliary is not None and run.method.auxiliary is not None:  # φ stays as it was learned
+            answers.auxiliary.load_state_dict(run.method.auxiliary.state_dict())
+    manifest = describe_adapted(run.manifest, plan.info, device)
+    adapted = replace(run, method=answers, manifest=manifest, folder=plan.folder)
     return trained(adapted, trainer, known.source, known.calibration, resume=resume, progress=progress)
 
 
@@ -224,3 +238,27 @@ def _notes(run: Run, pool: Domain, plans: list[Plan], known: Known) -> list[str]
     if known.source is None and run.calibration is not None:
         notes.append("out_of_domain of the adapted model is unknown: it rests on the source, which is not at hand")
     return notes
+
+
+def afresh(run: Run) -> NamedNetwork:
+    """A network like the run's that has learned nothing."""
+    if run.network.name is not None:
+        shape = run.manifest.source.image_shape
+        return replace(run.network, module=build_network(run.network.name, len(run.classes), shape).module)
+    module = copy.deepcopy(run.network.module)
+    for name, layer in module.named_modules():
+        if callable(reset := getattr(layer, "reset_parameters", None)):
+            reset()
+        elif next(layer.parameters(recurse=False), None) is not None:
+            given = f"layer {name or type(layer).__name__!r} of your own network cannot be started afresh"
+            raise UserError("network", given, "layers with reset_parameters(), as torch's have")
+    return replace(run.network, module=module)
+
+
+def weights_fingerprint(module: nn.Module) -> str:
+    """A short SHA-256 over all weights and buffers, by name."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()[:16]

@@ -1,12 +1,17 @@
-"""What adapting gave: a run for each draw, and every domain's scores before and after."""
+"""What adapting gave: a run for each draw, and every domain's scores before and after, on the same images."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from onedomain.evaluation.scores import Scores
+from onedomain.data.domain import Domain
+from onedomain.data.files import to_json_lines, write_atomically
+from onedomain.data.folders import sole_use
+from onedomain.evaluation.scores import Evaluation, Scores
+from onedomain.runs.layout import BEFORE
 
 if TYPE_CHECKING:
     from onedomain.training.run import Run
@@ -114,3 +119,37 @@ class Adapted:
             ],
             "notes": list(self.notes),
         }
+
+
+def before_and_after(
+    parent: Run,
+    adapted: Run,
+    domains: Mapping[str, Domain | None],
+    benchmarks: Mapping[str, str | None],
+    done: dict[tuple[str, str], Evaluation],
+    progress: bool,
+) -> Draw:
+    """Scores of a run and of the run adapted from it on the same images, kept beside the adapted one.
+
+    `done` are the parent's by name and data: most draws share theirs.
+    """
+    before, after, rows = {}, {}, []
+    known = [parent.manifest.source.name, *(info.target for info in parent.manifest.adaptations)]
+    for name, domain in domains.items():
+        if domain is None:
+            continue
+        domain = parent.not_adapted_to(domain)
+        key = (name, domain.fingerprint)
+        if key not in done:
+            seen = [name] if name in known else []
+            done[key] = parent.evaluate({name: domain}, seen=seen, progress=progress)
+        # Neither is unseen: the source was trained on, the target adapted to.
+        new = adapted.evaluate({name: domain}, seen=[name], progress=progress)
+        before[name], after[name] = done[key][name], new[name]
+        rows += [row for row in parent.records(done[key], benchmarks[name]) if row["domain"] == name]
+        if adapted.folder is not None:
+            adapted.write_records(new, benchmarks[name])
+    if adapted.folder is not None:
+        with sole_use(adapted.folder):
+            write_atomically(adapted.folder / BEFORE, to_json_lines(rows))
+    return Draw(adapted, before, after)

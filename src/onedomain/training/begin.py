@@ -1,17 +1,20 @@
-"""What `fit` and `adapt` share: one way to set a method up, to train it, and to keep the run."""
+"""What `fit` and `adapt` share: one way to set a method up, to train it, to describe and to keep the run."""
 
 from __future__ import annotations
 
+import datetime
 import operator
-from collections.abc import Iterator
+import platform
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from onedomain._version import __version__
 from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Domain
 from onedomain.data.folders import sole_use
@@ -23,7 +26,11 @@ from onedomain.networks import NamedNetwork
 from onedomain.runs.identity import refuse_changes
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import (
+    AdaptationInfo,
+    Environment,
     Manifest,
+    NetworkInfo,
+    SourceInfo,
     begin_folder,
     read_manifest,
     refuse_used_folder,
@@ -163,3 +170,69 @@ def checked_seed(seed: int) -> int:
     if isinstance(seed, bool) or not 0 <= number < 2**32:
         raise UserError("seed", f"got {seed!r}", "a whole number from 0 to 4294967295")
     return number
+
+
+def describe_run(
+    method: Method,
+    domain: Domain,
+    seed: int,
+    benchmark: str | None,
+    device: torch.device,
+    weights: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """`recipe` holds the benchmark's settings for the method, where they are not its defaults."""
+    named = method.network
+    return Manifest(
+        onedomain=__version__,
+        method=method.name,
+        settings=method.settings.model_dump(mode="json"),
+        usually=set_otherwise(method, recipe or {}),
+        seed=seed,
+        benchmark=benchmark,
+        network=NetworkInfo(
+            name=named.name, own=named.own, embedding=named.embedding, perturb=named.perturb, weights=weights
+        ),
+        source=SourceInfo(
+            name=domain.name,
+            split=domain.split,
+            count=len(domain),
+            image_shape=domain.image_shape,
+            value_range=domain.value_range,
+            classes=domain.classes,
+            dense=domain.dense,
+            void=domain.void,
+            fingerprint=domain.fingerprint,
+        ),
+        **_made_with(device),
+    )
+
+
+def set_otherwise(method: Method, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe's values of the settings that were changed."""
+    usual = type(method)(**recipe).settings.model_dump(mode="json")
+    settings = method.settings.model_dump(mode="json")
+    return {name: value for name, value in usual.items() if settings[name] != value}
+
+
+def describe_adapted(parent: Manifest, adaptation: AdaptationInfo, device: torch.device) -> Manifest:
+    """The manifest of an adapted run: its parent's, or, trained from scratch, one of its own on the same source."""
+    changed = {"onedomain": __version__, "adaptation": adaptation, **_made_with(device)}
+    if adaptation.from_scratch:
+        network = parent.network.model_copy(update={"weights": None})  # nothing of them is left
+        trained = {"settings": adaptation.settings, "usually": adaptation.usually}
+        changed |= {"method": adaptation.method, "network": network, **trained}
+    return parent.model_copy(update=changed)
+
+
+def _made_with(device: torch.device) -> dict[str, Any]:
+    environment = Environment(
+        python=platform.python_version(),
+        torch=str(torch.__version__),
+        numpy=np.__version__,
+        platform=platform.platform(),
+        device=str(device),
+        threads=torch.get_num_threads(),
+    )
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return {"environment": environment, "started": now.isoformat(timespec="seconds")}

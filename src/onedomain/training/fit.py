@@ -25,9 +25,16 @@ from onedomain.runs.commandline import resume_command
 from onedomain.runs.layout import AUXILIARY, CALIBRATION, CHECKPOINT, METRICS, WEIGHTS
 from onedomain.runs.manifest import Manifest, read_manifest
 from onedomain.runs.rows import read_metrics
-from onedomain.training.begin import checked_seed, pick_device, set_aside, set_up_to_answer, set_up_to_train, trained
+from onedomain.training.begin import (
+    checked_seed,
+    describe_run,
+    pick_device,
+    set_aside,
+    set_up_to_answer,
+    set_up_to_train,
+    trained,
+)
 from onedomain.training.checkpoint import load_checkpoint
-from onedomain.training.describe import describe_run
 from onedomain.training.randomness import seeded
 from onedomain.training.run import Run
 from onedomain.training.tracking import check_tracker
@@ -94,7 +101,7 @@ def fit(
         named = _named(chosen, len(domain.classes), domain.image_shape, embedding, perturb)
     started_from = None
     if weights is not None:
-        say(str(load_pretrained(named.module, weights)))
+        say(load_pretrained(named.module, weights))
         started_from = file_digest(weights)
     elif folder is not None and resume and (folder / CHECKPOINT).exists():
         started_from = read_manifest(folder).network.weights  # the checkpoint holds what became of them

@@ -35,7 +35,7 @@ from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.rows import read_records
 from onedomain.training.adapt import adapt
 from onedomain.training.checkpoint import save_checkpoint
-from onedomain.training.embeddings import save_embeddings
+from onedomain.training.snapshots import save_embeddings
 
 
 @dataclass(frozen=True)
@@ -104,16 +104,10 @@ class Run:
         scores: dict[str, Scores] = {}
         outcomes: dict[str, Outcome] = {}
         missing: dict[str, UserError] = {}
-        done = 0
+        done = 0  # images of the domains before
         with show_progress("score", sum(map(len, checked.values())), shown=progress, unit="images") as update:
-
-            def each(images: int) -> None:
-                nonlocal done
-                done += images
-                update(done, {})
-
             for name, domain in checked.items():
-                gathering, end = Gathering(domain, unseen=name not in seen), done + len(domain)
+                gathering = Gathering(domain, unseen=name not in seen)
                 try:
                     scores[name] = score(
                         partial(self.method.predictive, draws=0),  # draws add nothing to what is scored
@@ -121,16 +115,17 @@ class Run:
                         calibration=self.calibration,
                         device=self.method.device,
                         batch_size=batch_size,
-                        each=each,
+                        each=lambda images, before=done: update(before + images, {}),  # type: ignore[misc]
                         gathering=gathering,
                     )
                 except UserError as error:  # what is wrong with a frame is known when it is read
                     missing[name] = error
                     if not keep_going or len(missing) == len(checked):
                         raise
-                    each(end - done)
                 else:
                     outcomes[name] = gathering.outcome()
+                done += len(domain)
+                update(done, {})
         reasons = tuple(f"domain '{name}': {error}" for name, error in missing.items())
         return Evaluation(scores, tuple(name for name in scores if name not in seen), outcomes, reasons)
 
@@ -210,21 +205,16 @@ class Run:
         for name, scores in evaluation.scores.items():
             of_domain = {"domain": name, "split": scores.split, "unseen": name in evaluation.unseen}
             of_domain |= in_record(scores.corruption)
-            for metric in SCORED:
-                value = getattr(scores, metric)
-                if value is None:
-                    continue
-                row = {**of_domain, "metric": metric, "value": value, "count": scores.count, "note": scores.note}
-                if metric == "accuracy":
-                    row |= {"low": scores.low, "high": scores.high}
-                if metric == "miou":
-                    row |= {"low": scores.miou_low, "high": scores.miou_high}
-                rows.append(row | {"data": scores.fingerprint} | common)
-            for name_of_class, value in scores.iou.items():
+            more: dict[str, dict[str, Any]] = {
+                "accuracy": {"low": scores.low, "high": scores.high},
+                "miou": {"low": scores.miou_low, "high": scores.miou_high},
+                **{f"iou/{each}": {"class": each} for each in scores.iou},
+            }
+            values = {metric: getattr(scores, metric) for metric in SCORED}
+            for metric, value in {**values, **{f"iou/{each}": iou for each, iou in scores.iou.items()}}.items():
                 if value is not None:
-                    row = {**of_domain, "metric": f"iou/{name_of_class}", "class": name_of_class, "value": value}
-                    row |= {"count": scores.count, "note": scores.note, "data": scores.fingerprint}
-                    rows.append(row | common)
+                    row = {**of_domain, "metric": metric, "value": value, "count": scores.count, "note": scores.note}
+                    rows.append(row | more.get(metric, {}) | {"data": scores.fingerprint} | common)
         correlation = evaluation.rank_correlation()
         if correlation is not None:
             row = {"domain": ALL_UNSEEN, "split": "test", "unseen": False, "metric": "rank_correlation"}

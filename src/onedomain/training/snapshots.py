@@ -1,6 +1,6 @@
-"""Looks at a fixed sample of the source at moments of a training, for figures over time.
+"""What figures need of a network: snapshots over a training, and embeddings of augmented domains after it.
 
-What is looked at is the method's to say (`Method.snapshot`). Looking changes nothing: no weight, no random number.
+What a snapshot holds is the method's to say (`Method.snapshot`). Looking changes nothing: no weight, no random number.
 """
 
 from __future__ import annotations
@@ -8,16 +8,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
 
-from onedomain.data.arrays import SUFFIX, save_arrays
+from onedomain.components.augmented_domains import EMBEDDED
+from onedomain.components.compact import as_vectors
+from onedomain.data.arrays import SUFFIX, not_ours, save_arrays
 from onedomain.data.domain import Domain
 from onedomain.data.memory import PIXELS, PIXELS_WITH_GRADIENTS, images_at_once
 from onedomain.methods.base import Method
 from onedomain.networks.named import in_mode
 from onedomain.runs.layout import SNAPSHOTS
+from onedomain.runs.samples import numbered
 from onedomain.training.randomness import seeded
 
 SAMPLE = 100  # images of the source, fewer if they are large
+BATCH = 100  # images that are embedded at once, fewer if they are large
 
 
 class Snapshots:
@@ -38,3 +43,26 @@ class Snapshots:
         with seeded(self.seed), in_mode(module, training=False):
             seen = self.method.snapshot(self.source.batch(self.chosen, self.method.device))
         save_arrays(self.folder / SNAPSHOTS / f"step-{step:09d}{SUFFIX}", {"step": step}, seen)
+
+
+def save_embeddings(folder: Path, method: Method) -> None:
+    """Embed some images of every augmented domain of a run folder by the trained network."""
+    for path in numbered(folder, ".npy"):
+        try:
+            images = np.load(path, mmap_mode="r")[:EMBEDDED].astype(np.float32)
+        except (OSError, ValueError) as error:
+            raise not_ours(path, error) from None
+        parts = []
+        _, height, width, _ = images.shape
+        at_once = images_at_once(height, width, BATCH)
+        for start in range(0, len(images), at_once):
+            pixels = torch.from_numpy(images[start : start + at_once]).permute(0, 3, 1, 2).to(method.device)
+            embedding = method.predictive(pixels, draws=0).embedding
+            if embedding is None:
+                return
+            parts.append(as_vectors(embedding))
+        save_arrays(
+            path.with_name(f"{path.stem}.embedding{SUFFIX}"),
+            {"domain": path.stem},
+            {"embedding": np.concatenate(parts)},
+        )

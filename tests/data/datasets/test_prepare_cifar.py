@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from onedomain.data.datasets.catalogue import CATALOGUE
-from onedomain.data.datasets.cifar import CIFAR10
-from onedomain.data.datasets.cifar_files import BINARY, PYTHON
+from onedomain.data.datasets.cifar import BINARY, CIFAR10, PYTHON
 from onedomain.errors import UserError
-from tests.data.datasets.test_cifar_files import TEST, TRAIN, put
+from tests.data.datasets.test_cifar import TEST, TRAIN, put
 from tests.data.datasets.test_prepare import quiet
 
 

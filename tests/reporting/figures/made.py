@@ -14,7 +14,7 @@ from onedomain.methods import method_class
 from onedomain.runs.manifest import Environment, Manifest, NetworkInfo, SourceInfo, begin_folder
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import RunRecords, read_run
-from onedomain.training.describe import set_otherwise
+from onedomain.training.begin import set_otherwise
 from tests.corrupted import keys_of
 
 CLASSES = ("a", "b", "c")

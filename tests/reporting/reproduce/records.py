@@ -8,7 +8,7 @@ from typing import Any
 from onedomain.benchmarks import find_benchmark
 from onedomain.reporting.reproduce.declare import Row, Scale, Table
 from onedomain.reporting.reproduce.plan import configured
-from onedomain.training.describe import set_otherwise
+from onedomain.training.begin import set_otherwise
 from tests.corrupted import keys_of
 
 

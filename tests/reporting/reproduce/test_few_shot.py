@@ -23,7 +23,7 @@ from onedomain.reporting.reproduce.plan import Bench, adapting, configured, plan
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
 from onedomain.training.adapt import adapt
-from onedomain.training.describe import set_otherwise
+from onedomain.training.begin import set_otherwise
 from tests.conftest import TinyNet, make_tiny
 from tests.reporting.reproduce.records import records
 

@@ -14,7 +14,7 @@ from onedomain.methods.adapt import adaptation_class, adaptation_names
 from onedomain.methods.adapt.fine_tune import FineTune
 from onedomain.runs.manifest import read_manifest
 from onedomain.runs.records import read_run
-from onedomain.training.copies import weights_fingerprint
+from onedomain.training.adapt import weights_fingerprint
 from tests.adapting import make_dim
 from tests.conftest import TinyNet, make_tiny
 

@@ -97,7 +97,7 @@ class TrainingRequest:
             network=self.network or benchmark.network or None,
             benchmark=benchmark.name,
             recipe=benchmark.settings_of(self.method or BASELINE),
-            held_out=benchmark.load_calibration(folder),
+            held_out=benchmark.calibration and benchmark.calibration(folder),
             **common,
         )
 

@@ -14,16 +14,10 @@ Operation = Callable[[Tensor, Tensor], Tensor]  # images (N, C, H, W) from 0 to 
 
 
 def augmix(images: Tensor, *, chains: int = 3, depth: int = 3, severity: float = 0.3) -> Tensor:
-    """m·x + (1 − m)·Σᵢ wᵢ·chainᵢ(x), with w ~ Dirichlet(1, …) and m ~ Beta(1, 1).
+    """m·x + (1 − m)·Σᵢ wᵢ·chainᵢ(x), with w ~ Dirichlet(1, …) and m ~ Beta(1, 1), of images (N, C, H, W) from 0 to 1.
 
-    Args:
-        images: (N, C, H, W) from 0 to 1.
-        chains: how many chains are mixed.
-        depth: the most operations of a chain; each image and chain draws its number, from 1 on.
-        severity: the largest strength of an operation, up to 1.
-
-    Returns:
-        In the shape of `images`.
+    Each image and chain draws its number of operations, from 1 to `depth`; `severity`, up to 1, is their largest
+    strength.
     """
     n, device = len(images), images.device
     weights = Dirichlet(torch.ones(chains, device=device)).sample((n,))

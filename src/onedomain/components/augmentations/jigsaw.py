@@ -32,14 +32,8 @@ def distant_permutations(count: int) -> IntArray:
 def shuffle_tiles(images: Tensor, orders: Tensor) -> Tensor:
     """Each image's tiles in the order given for it: place t shows what was at place orders[t].
 
-    The tiles are those of the largest area in the middle that nine equal ones fill; the rim stays as it is.
-
-    Args:
-        images: (N, C, H, W), at least 3×3.
-        orders: (N, 9), each row a permutation of 0 … 8.
-
-    Returns:
-        In the shape of `images`.
+    Images (N, C, H, W), at least 3×3; orders (N, 9), each row a permutation of 0 … 8. The tiles are those of the
+    largest area in the middle that nine equal ones fill; the rim stays as it is.
     """
     n, c, height, width = images.shape
     h, w = height // GRID, width // GRID

@@ -9,18 +9,11 @@ from torch import Tensor
 def relit(
     images: Tensor, *, contrast: float, brightness: float, inverted: float, within: tuple[float, float]
 ) -> Tensor:
-    """Each channel of each image in a contrast and a brightness of its own; some images inverted.
+    """Each channel of each image, (N, C, H, W), in a contrast and a brightness of its own; some images inverted.
 
-    Args:
-        images: (N, C, H, W).
-        contrast: largest change of contrast, around the channel's mean: by a factor from 1 / (1 + contrast) to
-            1 + contrast.
-        brightness: largest change of brightness either way, as a share of the range.
-        inverted: chance that an image is inverted, all its channels at once.
-        within: the lowest and the highest value of a pixel; what would lie beyond is cut off.
-
-    Returns:
-        In the shape and memory layout of `images`.
+    Contrast changes around the channel's mean by a factor from 1 / (1 + contrast) to 1 + contrast, brightness by up to
+    that share of the range either way. `inverted` is the chance that all channels of an image are inverted. What would
+    lie beyond `within`, the lowest and the highest value of a pixel, is cut off.
     """
     low, high = within
     n, channels = images.shape[:2]

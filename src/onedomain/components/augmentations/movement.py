@@ -12,19 +12,11 @@ from onedomain.data.domain import Batch
 
 
 def moved(batch: Batch, *, turn: float, zoom: float, shear: float, shift: float) -> Batch:
-    """Each image under an affine map of its own; beyond the rim lies what is at the rim.
+    """Each image, (N, C, H, W), under an affine map of its own; beyond the rim lies what is at the rim.
 
-    Images are interpolated between pixels. Labels of pixels move with their images, each to the nearest.
-
-    Args:
-        batch: images (N, C, H, W), labels (N,) or (N, H, W).
-        turn: largest turn, degrees either way.
-        zoom: largest change of size: by a factor from 1 / (1 + zoom) to 1 + zoom, the same for both sides.
-        shear: largest slant, pixels sideways for each pixel down.
-        shift: largest shift, as a share of either side.
-
-    Returns:
-        In the shapes of `batch`.
+    The largest `turn` is in degrees either way, `zoom` a change of size from 1 / (1 + zoom) to 1 + zoom of both sides,
+    `shear` pixels sideways for each pixel down, `shift` a share of either side. Images are interpolated between pixels;
+    labels of pixels, (N, H, W), move with their images, each to the nearest.
     """
     images, labels = batch
     n, _, height, width = images.shape

@@ -15,17 +15,10 @@ LARGEST_UNFOLDED = 2**24  # values that images are unfolded to at once: a matter
 
 
 def random_convolution(images: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Each image convolved with a kernel of its own, of a size drawn from `sizes`.
+    """Each image, (N, C, H, W), convolved with a kernel of its own, of one of the odd `sizes`, each as likely.
 
     Weights are normal with variance 1 / (channels · size²), so that values keep their scale (He's rule without the 2).
     Edges are padded with zeros; nothing is clipped.
-
-    Args:
-        images: (N, C, H, W).
-        sizes: odd kernel sizes, each as likely.
-
-    Returns:
-        In the shape and memory layout of `images`.
     """
     n, c, h, w = images.shape
     largest = max(sizes)
@@ -56,21 +49,12 @@ def progressive_convolution(
     contrast: float = 0.5,
     value_range: tuple[float, float] = (0.0, 1.0),
 ) -> Tensor:
-    """One random block per image, applied `repeats` times: convolution at displaced points, then contrast.
+    """One random block per image, (N, C, H, W), applied `repeats` times: displaced convolution, then contrast.
 
-    A block: a kernel with normal weights, smoothed towards its middle; points displaced by normal offsets; standardised
-    channels, a random gain and bias for each, and tanh. The block of an image stays the same in all repeats.
-
-    Args:
-        images: (N, C, H, W), in `value_range`.
-        repeats: how often, at least 1.
-        size: of the kernel, odd.
-        offset: the largest deviation of the displacements, in pixels; each image draws its own up to that.
-        contrast: the deviation of gain and bias.
-        value_range: of the images, and of the result.
-
-    Returns:
-        In the shape and memory layout of `images`.
+    A block: a kernel with normal weights, of an odd `size`, smoothed towards its middle; points displaced by normal
+    offsets, whose deviation in pixels each image draws up to `offset`; standardised channels, a random gain and bias
+    for each, of deviation `contrast`, and tanh. The block of an image stays the same in all repeats. Images and result
+    lie in `value_range`.
     """
     n, c, h, w = images.shape
     new: dict[str, Any] = {"device": images.device, "dtype": images.dtype}

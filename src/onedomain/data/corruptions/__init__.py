@@ -77,11 +77,8 @@ def corrupt(
     """The images (N, height, width, 3), bytes, under one corruption.
 
     What an image becomes depends on its pixels, `seed`, the kind, the severity and its key alone, never on the other
-    images. Keys are numbers or texts, one per image; by default the numbers from 0.
-
-    Args:
-        constants: `cifar10-c` or `imagenet-c`; by default what suits the size.
-        overlays: the folder with the photographs that frost lays over images; only frost needs it.
+    images. Keys are numbers or texts, one per image; by default the numbers from 0. `constants` are `cifar10-c` or
+    `imagenet-c`; by default what suits the size. Only frost needs `overlays`, the folder of its photographs.
     """
     import numpy as np
 

@@ -65,17 +65,13 @@ F = TypeVar("F", bound=Found)
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset(ABC, Generic[F]):
-    """A public data set: what `load` can read is named in `parts`."""
+    """A public data set."""
 
     name: str
     what: str
+    parts: tuple[str, ...] = ("train", "test")  # what can be loaded: splits, or domains
     get: str = "run: onedomain data prepare {name}"  # what to do where a {split} is missing
     home: str  # where its file or folder belongs, below the data folder
-
-    @property
-    @abstractmethod
-    def parts(self) -> tuple[str, ...]:
-        """What can be loaded: splits, or domains."""
 
     @abstractmethod
     def load(self, part: str, data_dir: Folder) -> Domain:

@@ -41,10 +41,6 @@ VOID = 11
 class CamVid(Dataset[Found]):
     """Three splits in one file."""
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return tuple(COUNTS)
-
     def load(self, part: str, data_dir: Folder) -> Domain:
         images, labels = self.read(part, data_dir)
         name, _, split = part.partition("_")
@@ -90,6 +86,7 @@ class CamVid(Dataset[Found]):
 
 CAMVID = CamVid(
     name="camvid",
+    parts=tuple(COUNTS),
     what="driving scenes by day and at dusk",
     get=f"put {Path(FILE).name} into camvid/: the frames and masks of CamVid, reduced, by day and at dusk",
     home=FILE,

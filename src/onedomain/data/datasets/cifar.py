@@ -1,14 +1,160 @@
-"""CIFAR-10, the source of `cifar10-c`."""
+"""CIFAR-10, the source of `cifar10-c`, as it is published: the python and the binary version, packed or unpacked.
+
+The python version is made of pickles, and unpickling runs what a file says. Here a pickle may hold dictionaries, lists,
+numbers, texts and arrays of bytes; anything else in it is refused unread, and no function of it is ever called.
+"""
 
 from __future__ import annotations
 
+import io
+import math
+import pickle
+import tarfile
+from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from onedomain.data.datasets.cifar_files import CLASSES, SIDE, VERSIONS, from_archive, from_folder
+import numpy as np
+
 from onedomain.data.datasets.labelled import Form, Labelled
+from onedomain.data.formats import Arrays, decoding, labels_within, pair
+from onedomain.errors import UserError
 
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+SIDE = 32
 LITE_SOURCE, LITE_TARGET = 6_000, 1_000  # the first training and test images, of which `cifar10-c-lite` is made
 LITE_CALIBRATION = (3_000, 4_000)  # test images whose corrupted copies are not scored there
+_PLANES = 3 * SIDE * SIDE  # bytes per image: all red values, then green, then blue
+
+
+class Version(NamedTuple):
+    """One of the two published versions."""
+
+    archive: str
+    folder: str  # in the archive, and what it unpacks to
+    splits: Mapping[str, tuple[str, ...]]
+    read: Callable[[str, bytes], Arrays]  # one file, by its name and content
+
+
+def from_archive(version: Version, split: str, path: Path) -> Arrays:
+    """One split, out of the packed archive."""
+    wanted = [f"{version.folder}/{name}" for name in version.splits[split]]
+    found: dict[str, bytes] = {}
+    with decoding(path, "a whole .tar.gz file"), tarfile.open(path, "r:gz") as archive:
+        for member in archive:
+            inside = member.name.removeprefix("./")
+            file = archive.extractfile(member) if inside in wanted else None
+            if file is not None:
+                found[inside] = file.read()
+    for inside in wanted:
+        if inside not in found:
+            raise UserError(str(path), f"{inside} is missing", "the archive as published")
+    return _joined([version.read(f"{path}: {Path(inside).name}", found[inside]) for inside in wanted])
+
+
+def from_folder(version: Version, *paths: Path) -> Arrays:
+    """One split, out of the unpacked files."""
+    parts = []
+    for path in paths:
+        with decoding(path, "a file you may read"):
+            content = path.read_bytes()
+        parts.append(version.read(str(path), content))
+    return _joined(parts)
+
+
+def _joined(parts: list[Arrays]) -> Arrays:
+    images, labels = zip(*parts, strict=True)
+    return np.concatenate(images), np.concatenate(labels)
+
+
+def read_binary(name: str, content: bytes) -> Arrays:
+    """The binary version: rows of a label and 3,072 values."""
+    row = 1 + _PLANES
+    if not content or len(content) % row:
+        raise UserError(name, f"{len(content):,} bytes found", f"rows of {row:,} bytes, one label and one image each")
+    rows = np.frombuffer(content, np.uint8).reshape(-1, row)
+    return _paired(name, rows[:, 1:], rows[:, 0])
+
+
+def read_pickled(name: str, content: bytes) -> Arrays:
+    """The python version: a dictionary with `data`, (N, 3072) bytes, and `labels`."""
+    allowed = "a batch of CIFAR-10 as published"
+    with decoding(name, allowed):
+        batch = _Reader(io.BytesIO(content), encoding="bytes").load()
+    if not isinstance(batch, dict) or not {b"data", b"labels"} <= set(batch):
+        raise UserError(name, "has not both data and labels", allowed)
+    data, labels = batch[b"data"], batch[b"labels"]
+    rows = data.value if isinstance(data, _Array) else None
+    if rows is None or rows.ndim != 2 or rows.shape[1] != _PLANES:
+        given = "is no array of bytes" if rows is None else f"has shape {rows.shape}"
+        raise UserError(name, f"data {given}", f"bytes of shape (N, {_PLANES})")
+    if not isinstance(labels, list) or any(type(label) is not int for label in labels):
+        raise UserError(name, "labels are not a list of whole numbers", "one label per image")
+    return _paired(name, rows, np.array(labels))
+
+
+def _paired(name: str, rows: np.ndarray, labels: np.ndarray) -> Arrays:
+    images = np.ascontiguousarray(rows.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1))
+    return pair(name, images, labels_within(name, labels, high=len(CLASSES) - 1))
+
+
+class _Array:
+    """Stands in for numpy's array while a pickle is read: takes bytes, and nothing but bytes."""
+
+    value: np.ndarray | None = None
+
+    def __init__(self, *_made_of: Any) -> None:
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        _version, shape, kind, by_columns, content = state
+        plain = isinstance(kind, _Kind) and kind.code in (b"u1", "u1", b"|u1", "|u1") and isinstance(content, bytes)
+        if not plain or by_columns or math.prod(shape) != len(content):
+            raise pickle.UnpicklingError("an array of something else than bytes is never loaded")
+        self.value = np.frombuffer(content, np.uint8).reshape(shape)
+
+
+class _Kind:
+    """Stands in for numpy's dtype."""
+
+    def __init__(self, code: Any = None, *_flags: Any) -> None:
+        self.code = code
+
+    def __setstate__(self, state: Any) -> None:
+        pass
+
+
+_STAND_INS: Mapping[tuple[str, str], type] = {
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy._core.multiarray", "_reconstruct"): _Array,
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Kind,
+}
+
+
+class _Reader(pickle.Unpickler):
+    """Knows four names, each mapped to a class above; numpy itself is never called."""
+
+    def find_class(self, module: str, name: str) -> type:
+        if (module, name) not in _STAND_INS:
+            raise pickle.UnpicklingError(f"{module}.{name}, which is never loaded")
+        return _STAND_INS[module, name]
+
+
+PYTHON = Version(
+    "cifar-10-python.tar.gz",
+    "cifar-10-batches-py",
+    {"train": tuple(f"data_batch_{part}" for part in range(1, 6)), "test": ("test_batch",)},
+    read_pickled,
+)
+BINARY = Version(
+    "cifar-10-binary.tar.gz",
+    "cifar-10-batches-bin",
+    {"train": tuple(f"data_batch_{part}.bin" for part in range(1, 6)), "test": ("test_batch.bin",)},
+    read_binary,
+)
+VERSIONS = (BINARY, PYTHON)
 
 
 def _forms(split: str) -> tuple[Form, ...]:

@@ -17,8 +17,7 @@ import numpy as np
 
 from onedomain.data.corruptions import KINDS, SEVERITIES, Corruption
 from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Row, of_images
-from onedomain.data.datasets.cifar import CIFAR10, LITE_TARGET
-from onedomain.data.datasets.cifar_files import CLASSES, SIDE
+from onedomain.data.datasets.cifar import CIFAR10, CLASSES, LITE_TARGET, SIDE
 from onedomain.data.datasets.regenerate import LABELS, MADE, file_name, regenerate
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
@@ -47,12 +46,9 @@ class Corrupted(Found):
 class CIFAR10C(Dataset[Corrupted]):
     """One domain for each corruption at each severity. `home` is the folder of the files that we make."""
 
+    parts: tuple[str, ...] = tuple(PARTS)
     images: int | None  # only the first of the test images; None for all
     places: tuple[str, ...]  # folders in which the files are looked for: the official ones, then ours
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return tuple(PARTS)
 
     @property
     def wanted(self) -> int:

@@ -63,10 +63,6 @@ AT_ONCE = 64  # frames that are decoded together to check them
 class Synthia(Dataset[Found]):
     """A folder of frames for each location and condition."""
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return tuple(SEQUENCES)
-
     def load(self, part: str, data_dir: Folder) -> Domain:
         return _domain(part, "test", self.frames(part, data_dir))
 
@@ -120,6 +116,7 @@ class Synthia(Dataset[Found]):
 
 SYNTHIA = Synthia(
     name="synthia",
+    parts=tuple(SEQUENCES),
     what="rendered driving scenes, three places in five conditions",
     get="get SYNTHIA-SEQS-01, -02 and -04 from synthia-dataset.net and unpack them into synthia/",
     home="synthia",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onedomain.methods.registry import ADAPTATIONS
+from onedomain.data.registry import Registry
 
 if TYPE_CHECKING:
     from onedomain.methods.adapt.base import Adaptation
 
+ADAPTATIONS: Registry[Adaptation] = Registry("method", "onedomain.methods.adapt", "Adaptation")
 USUAL = "fine-tune"  # the default
 
 
@@ -18,5 +19,4 @@ def adaptation_names() -> list[str]:
 
 
 def adaptation_class(name: str) -> type[Adaptation]:
-    """The class of the adaptation called `name`."""
     return ADAPTATIONS.find(name)

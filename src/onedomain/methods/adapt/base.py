@@ -11,7 +11,7 @@ from pydantic import Field
 from onedomain.components.augmentations.lighting import relit
 from onedomain.components.augmentations.movement import moved
 from onedomain.data.domain import Batch, Domain
-from onedomain.methods import registry
+from onedomain.methods.adapt import ADAPTATIONS
 from onedomain.methods.base import AdamMethod, Setup
 from onedomain.settings import Settings
 
@@ -42,7 +42,7 @@ class Adaptation(AdamMethod):
 
     @property
     def name(self) -> str:
-        return registry.ADAPTATIONS.name_of(type(self))
+        return ADAPTATIONS.name_of(type(self))
 
     def set_up(self, setup: Setup) -> None:
         super().set_up(setup)

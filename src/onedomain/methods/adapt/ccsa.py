@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
-from onedomain.components.contrastive import contrastive_loss_across
+from onedomain.components.contrastive import contrastive_loss
 from onedomain.components.descent import descend
 from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
@@ -34,6 +34,6 @@ class CCSA(TwoDomains):
         count = len(batch.labels)
         logits, z = self.embed_both(batch, target)
         task = (task_loss(logits[:count], batch.labels).mean() + task_loss(logits[count:], target.labels).mean()) / 2
-        pairs = contrastive_loss_across(z[:count], batch.labels, z[count:], target.labels, self.settings.margin)
+        pairs = contrastive_loss(z[:count], batch.labels, self.settings.margin, (z[count:], target.labels))
         loss = (1 - self.settings.weight) * task + self.settings.weight * pairs
         return descend(self.optimiser, loss, task=task, pairs=pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -20,16 +20,14 @@ from onedomain.runs.records import RunRecords, read_runs
 DOCTYPE = b"<!doctype html>"
 
 
-def write_report(
-    folders: Sequence[str | Path], out: str | Path, completed: Callable[[RunRecords], RunRecords] = lambda run: run
-) -> Path:
-    """Read the runs, and write the report of them to `out`; `completed` adds what old run folders do not say."""
+def write_report(folders: Sequence[str | Path], out: str | Path) -> Path:
+    """Read the runs, and write the report of them to `out`."""
     path = Path(out)
     if path.is_dir():
         raise UserError("--out", f"{path} is a folder", f"a file, such as {path / 'report.html'}")
     if path.is_file() and not _is_page(path):
         raise UserError("--out", f"{path} is there and is no web page", "a new file, or an old report")
-    page = render([completed(run) for run in read_runs(folders)])
+    page = render(read_runs(folders))
     make_folder(path.parent)
     write_atomically(path, page)
     return path

@@ -44,7 +44,8 @@ class Bench:
         With `adapting` that is also what targets are drawn from.
         """
         source = benchmark.train(data)
-        benchmark.load_calibration(data)
+        if benchmark.calibration is not None:
+            benchmark.calibration(data)
         scored, missing = benchmark.load_for_scoring(data)
         pools = {name: load(data) for name, load in benchmark.target_train.items()} if adapting else {}
         drawn = {name: len(set(pool.labels[:].ravel().tolist())) for name, pool in pools.items()}

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from onedomain.data.datasets import cifar
-from onedomain.data.datasets.cifar import CIFAR10
-from onedomain.data.datasets.cifar_files import BINARY, PYTHON, Version, read_binary, read_pickled
+from onedomain.data.datasets.cifar import BINARY, CIFAR10, PYTHON, Version, read_binary, read_pickled
 from onedomain.errors import UserError
 
 A_BATCH = 4

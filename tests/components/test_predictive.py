@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from onedomain.components.consistency import divergence_from_mean
+from onedomain.components.predictive import divergence_from_mean
 
 
 def test_the_sum_of_divergences_against_a_loop():
