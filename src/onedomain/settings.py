@@ -27,6 +27,12 @@ class Settings(BaseModel):
         "constant", description="of the rate over the run: as it is, or falling to 0 along half a cosine"
     )
     weight_decay: float = Field(0.0, ge=0, description="weight of the squared weights in the loss (L2 penalty)")
+    head_start: bool = Field(
+        False, description="begin with the last layer fitted to frozen features; for a network with pretrained weights"
+    )
+    freeze_norm: bool = Field(
+        False, description="keep BatchNorm's statistics as they are: those of the weights that training starts from"
+    )
     flips_and_crops: bool = Field(
         False, description="mirror training images by chance, and shift them by up to an eighth of their side"
     )

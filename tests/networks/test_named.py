@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import onedomain as od
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.networks import build_network, own_network
@@ -85,3 +88,22 @@ def test_dense_outputs_fit_dense_labels():
     own_network(nn.Conv2d(3, 4, 1)).check_fits(domain, CPU)
     with pytest.raises(UserError, match=r"allowed: logits of shape \(2, 4, 8, 8\)"):
         own_network(nn.Conv2d(3, 4, 3)).check_fits(domain, CPU)
+
+
+@pytest.mark.parametrize("form", ["logits", "mapping", "tuple"])
+def test_networks_may_return_more_than_logits(form):
+    class Wordy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(48, 3)
+
+        def forward(self, images):
+            logits = self.fc(images.flatten(1))
+            forms = {"logits": SimpleNamespace(logits=logits), "mapping": {"logits": logits}, "tuple": (logits, images)}
+            return forms[form]
+
+    data = np.random.default_rng(0).integers(0, 255, (30, 4, 4, 3), dtype=np.uint8), np.arange(30) % 3
+    settings = {"steps": 3, "warm_up": 1, "domain_every": 1, "domains": 1, "wae_epochs": 1, "ascent_steps": 1}
+    for method in (od.ERM(steps=2), od.SDG(**settings)):
+        run = od.fit(method, data, network=Wordy(), embedding="fc", progress=False)
+        assert run.predict(data[0]).probabilities.shape == (30, 3)

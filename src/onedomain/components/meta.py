@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from onedomain.components.equations import task_loss
+from onedomain.networks.named import logits_of
 
 Parameters = dict[str, Tensor]
 
@@ -33,7 +35,8 @@ class Model:
     buffers: Mapping[str, Tensor]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return functional_call(self.network, {**self.params, **self.buffers}, args, kwargs)
+        with sdpa_kernel(SDPBackend.MATH):  # the other kinds of attention have no second derivative
+            return logits_of(functional_call(self.network, {**self.params, **self.buffers}, args, kwargs))
 
     @property
     def mixes_samples(self) -> bool:

@@ -103,6 +103,13 @@ class Method(Stateful, ABC):
             if isinstance(layer, (nn.Conv2d, nn.ConvTranspose2d)):
                 layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
 
+    def train_mode(self) -> None:
+        """Put what answers into train mode; its BatchNorm layers keep their statistics if the settings say so."""
+        for network in self.answering:
+            for layer in network.module.train().modules():
+                if self.settings.freeze_norm and hasattr(layer, "running_mean"):
+                    layer.eval()
+
     def optimiser_for(self, *modules: nn.Module) -> torch.optim.Optimizer:
         """A new optimiser of these modules, as the settings say; the loop sets its rate at every step."""
         self.scheduled.append(new_optimiser(nn.ModuleList(modules), self.settings))

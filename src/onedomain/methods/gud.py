@@ -98,7 +98,6 @@ class GUD(Method):
             if augmentation.domains:  # the grown training set, every image as likely
                 pool = augmentation.pool
                 batch = self.varied(pool.batch(torch.randint(len(pool), (len(batch.labels),)).numpy(), self.device))
-            network.module.train()
             loss = task_loss(network(batch.images), batch.labels, self.source.void).mean()
             losses.append(descend(optimiser, loss)["loss"])
         return {"loss": torch.stack(losses).mean()}

@@ -6,29 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from onedomain.networks.normalise import standardise
 from onedomain.networks.registry import network, refuse_smaller
 from onedomain.networks.resnet import ResNet
 
-# Of ImageNet's colours: what public weights were trained with.
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _SMALLEST_SIDE = 8
-
-
-class Standardise(nn.Module):
-    """Images from 0 to 1 as public weights expect them: minus the mean of ImageNet's colours, by their deviation."""
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        # Other channels than colours have no such values: the middle and a quarter of the range.
-        mean, deviation = (MEAN, DEVIATION) if channels == 3 else ((0.5,) * channels, (0.25,) * channels)
-        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1), persistent=False)
-        self.register_buffer("deviation", torch.tensor(deviation).view(1, -1, 1, 1), persistent=False)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return (images - self.mean) / self.deviation
 
 
 class BilinearUpsampling(nn.Module):
@@ -73,7 +55,7 @@ class FCN32s(nn.Module):
     def __init__(self, classes: int, image_shape: tuple[int, int, int]) -> None:
         super().__init__()
         refuse_smaller(_SMALLEST_SIDE, "fcn-32s", image_shape)
-        self.standardise = Standardise(image_shape[2])
+        self.standardise = standardise(image_shape[2])
         self.backbone = ResNet(image_shape[2])
         self.score = _score(2048, classes)
         self.upscore = BilinearUpsampling(32)
@@ -100,7 +82,7 @@ class FCNSmall(nn.Module):
         super().__init__()
         refuse_smaller(_SMALLEST_SIDE, "fcn-small", image_shape)
         channels, width = image_shape[2], self.width
-        self.standardise = Standardise(channels)
+        self.standardise = standardise(channels)
         self.features = nn.Sequential()
         self.features.add_module("stem", nn.Sequential(_halving(channels, 32), _halving(32, 48)))
         self.features.add_module("reduce", _halving(48, width))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError, unknown
+from onedomain.networks.hub import PREFIX, HubClassifier
 from onedomain.networks.registry import find_network
 
 IMAGE = "(image)"  # in the place of a layer's name: what the network is given, before its first layer
@@ -38,7 +40,7 @@ class NamedNetwork:
                 raise unknown(field, str(name), layers)
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.module(images)
+        logits: torch.Tensor = logits_of(self.module(images))
         return logits
 
     def embed(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -69,6 +71,11 @@ class NamedNetwork:
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
         self.module.load_state_dict(state)
+
+    @property
+    def config(self) -> dict[str, Any] | None:
+        """What describes a network of the hub."""
+        return self.module.config if isinstance(self.module, HubClassifier) else None
 
     @property
     def parameter_count(self) -> int:
@@ -102,6 +109,15 @@ class NamedNetwork:
             raise UserError("network", f"{given} for {len(images)} images", f"logits of shape {expected}")
 
 
+def logits_of(output: Any) -> Any:
+    """The logits of what a network returns: themselves, `.logits`, the value of "logits", or the first of several."""
+    if isinstance(output, torch.Tensor):
+        return output
+    if isinstance(output, Mapping) and "logits" in output:
+        return output["logits"]
+    return getattr(output, "logits", output[0] if isinstance(output, (tuple, list)) and output else output)
+
+
 @contextmanager
 def in_mode(module: nn.Module, training: bool) -> Iterator[None]:
     """Inside, a network in train or in eval mode; afterwards in the one that it was in."""
@@ -113,10 +129,18 @@ def in_mode(module: nn.Module, training: bool) -> Iterator[None]:
         module.train(before)
 
 
-def build_network(name: str, classes: int, image_shape: Sequence[int]) -> NamedNetwork:
-    """A network that is chosen by name, for this number of classes and images of (height, width, channels)."""
+def build_network(
+    name: str, classes: int, image_shape: Sequence[int], config: Mapping[str, Any] | None = None
+) -> NamedNetwork:
+    """A network that is chosen by name, for this number of classes and images of (height, width, channels).
+
+    `config` describes a network of the hub, as run.yaml keeps it: nothing else of the hub is needed then.
+    """
     height, width, channels = image_shape
-    module = find_network(name)(classes, (height, width, channels))
+    if name.startswith(PREFIX):
+        module: Any = HubClassifier(name.removeprefix(PREFIX), classes, config)
+    else:
+        module = find_network(name)(classes, (height, width, channels))
     return NamedNetwork(module, name=name, embedding=module.embedding, perturb=tuple(module.perturb))
 
 

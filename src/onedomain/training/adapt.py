@@ -243,8 +243,8 @@ def _notes(run: Run, pool: Domain, plans: list[Plan], known: Known) -> list[str]
 def afresh(run: Run) -> NamedNetwork:
     """A network like the run's that has learned nothing."""
     if run.network.name is not None:
-        shape = run.manifest.source.image_shape
-        return replace(run.network, module=build_network(run.network.name, len(run.classes), shape).module)
+        shape, config = run.manifest.source.image_shape, run.network.config
+        return replace(run.network, module=build_network(run.network.name, len(run.classes), shape, config).module)
     module = copy.deepcopy(run.network.module)
     for name, layer in module.named_modules():
         if callable(reset := getattr(layer, "reset_parameters", None)):

@@ -191,7 +191,12 @@ def describe_run(
         seed=seed,
         benchmark=benchmark,
         network=NetworkInfo(
-            name=named.name, own=named.own, embedding=named.embedding, perturb=named.perturb, weights=weights
+            name=named.name,
+            own=named.own,
+            embedding=named.embedding,
+            perturb=named.perturb,
+            weights=weights,
+            config=named.config,
         ),
         source=SourceInfo(
             name=domain.name,

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from onedomain.data.domain import Domain
 from onedomain.data.folders import in_use
 from onedomain.data.own import as_domain, renamed
 from onedomain.data.progress import say
@@ -19,7 +20,7 @@ from onedomain.methods import method_class
 from onedomain.methods.adapt import adaptation_class
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
-from onedomain.networks.pretrained import file_digest, load_pretrained
+from onedomain.networks.pretrained import NO_WEIGHTS, file_digest, load_pretrained, usual_network, usual_weights
 from onedomain.networks.weights import load_weights
 from onedomain.runs.commandline import resume_command
 from onedomain.runs.layout import AUXILIARY, CALIBRATION, CHECKPOINT, METRICS, WEIGHTS
@@ -35,6 +36,7 @@ from onedomain.training.begin import (
     trained,
 )
 from onedomain.training.checkpoint import load_checkpoint
+from onedomain.training.head_start import start_head
 from onedomain.training.randomness import seeded
 from onedomain.training.run import Run
 from onedomain.training.tracking import check_tracker
@@ -61,11 +63,11 @@ def fit(
 ) -> Run:
     """Train `method` on `source` alone.
 
-    `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any
-    `nn.Module` classifier, whose layers `embedding` and `perturb` name, or the name of one of the library's (by default
-    the paper's LeNet, and `fcn-small` for segmentation). With `out` the run is kept in a folder, with
-    checkpoints, and `resume=True` resumes it. `weights` is a file to start from, such as ImageNet weights of a
-    ResNet-50; standard error names what was loaded of it.
+    `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any `nn.Module`
+    classifier, whose layers `embedding` and `perturb` name, or the name of one of the library's (by default the paper's
+    LeNet, a pretrained network for photographs, `fcn-small` for segmentation). With `out` the run is kept in a folder,
+    with checkpoints, and `resume=True` resumes it. `weights` is a file to start from, such as ImageNet weights of a
+    ResNet-50, or "none" for random ones; standard error names what was loaded of it.
 
     `held_out` are further images of the source domain, never trained on: `out_of_domain` of a prediction compares with
     their scores. Without them, 5% of a source of 400 images or more are set aside for that, at most 1,000.
@@ -97,19 +99,32 @@ def fit(
     where = pick_device(device)
     folder = None if out is None else Path(out)
     with seeded(seed):
-        chosen = network if network is not None else "fcn-small" if domain.dense else "lenet"
+        chosen = usual_network(domain) if network is None else network
         named = _named(chosen, len(domain.classes), domain.image_shape, embedding, perturb)
     started_from = None
-    if weights is not None:
-        say(load_pretrained(named.module, weights))
-        started_from = file_digest(weights)
-    elif folder is not None and resume and (folder / CHECKPOINT).exists():
+    if weights is None and folder is not None and resume and (folder / CHECKPOINT).exists():
         started_from = read_manifest(folder).network.weights  # the checkpoint holds what became of them
+    else:
+        started_from = _start_from(weights, named, method, domain, where, progress)
     with seeded(seed):  # a dataset may be random, and must look the same when the run is resumed
         set_up_to_train(method, named, domain, where, seed=seed, folder=folder)
         manifest = describe_run(method, domain, seed, benchmark, where, started_from, recipe)
     run = Run(method, manifest, folder=folder)
     return trained(run, method, domain, kept, resume=resume, progress=progress, track=track)
+
+
+def _start_from(
+    weights: str | Path | None, named: NamedNetwork, method: Method, domain: Domain, device: torch.device, shown: bool
+) -> str | None:
+    """Load the weights that were asked for, or those that the network comes with; what run.yaml keeps of them."""
+    file = None if weights == NO_WEIGHTS else weights or usual_weights(named.module)
+    if file is not None:
+        say(load_pretrained(named.module, file))
+    if method.settings.head_start:
+        named.check_fits(domain, device, method.settings.batch_size, embedding=True)
+        accuracy = start_head(named, domain, device, shown)
+        say(f"frozen features: accuracy {accuracy:.1%} on the source, in cross-validation; fine-tuning goes on")
+    return None if file is None else file_digest(file)
 
 
 def load(
@@ -131,7 +146,9 @@ def load(
         given = f"{path} was trained with your own {spec.own}"
         raise UserError("network", given, f"od.load({str(path)!r}, network=…)")
     source = manifest.source
-    named = _named(spec.name or network, len(source.classes), source.image_shape, spec.embedding, spec.perturb)
+    named = _named(
+        spec.name or network, len(source.classes), source.image_shape, spec.embedding, spec.perturb, spec.config
+    )
     where = pick_device(device)
     _load_into(named.module, path / WEIGHTS)
     configured = (method or _class_of(manifest))(**manifest.settings)
@@ -163,11 +180,16 @@ def _load_into(module: nn.Module, path: Path) -> None:
 
 
 def _named(
-    network: Any, classes: int, image_shape: tuple[int, int, int], embedding: str | None, perturb: Sequence[str]
+    network: Any,
+    classes: int,
+    image_shape: tuple[int, int, int],
+    embedding: str | None,
+    perturb: Sequence[str],
+    config: Mapping[str, Any] | None = None,
 ) -> NamedNetwork:
     """One of the library's networks, by its name, or the user's own; the layers that are given take precedence."""
     if not isinstance(network, str):
         return own_network(network, embedding, perturb)
-    named = build_network(network, classes, image_shape)
+    named = build_network(network, classes, image_shape, config)
     layers = (perturb,) if isinstance(perturb, str) else tuple(perturb)
     return replace(named, embedding=embedding or named.embedding, perturb=layers or named.perturb)

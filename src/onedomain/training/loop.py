@@ -73,7 +73,7 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
                 seed_everything(seed, step)
                 batch = method.varied(source.batch(indices(step), method.device))
                 method.set_rate(step)
-                method.network.module.train()
+                method.train_mode()
                 journal.add(method.step(batch, step))
 
                 done = step + 1

@@ -17,9 +17,7 @@ there = [dataset for dataset in CATALOGUE.values() if SHARED.is_dir() and datase
 
 
 def test_the_catalogue() -> None:
-    assert list(CATALOGUE) == [
-        "mnist", "mnist-m", "svhn", "syn", "usps", "cifar10", "cifar10-c", "cifar10-c-lite", "synthia", "camvid",
-    ]  # fmt: skip
+    assert len(CATALOGUE) == len({dataset.name for dataset in CATALOGUE.values()}) > 10
     assert all(find_dataset(name).name == name for name in CATALOGUE)
 
 

@@ -228,18 +228,14 @@ def test_check_finds_what_is_not_whole(tmp_path: Path) -> None:
     np.savez(folder / "svhn.npz", x_test=COLOUR, y_test=LABELS % 9)
     np.savez(folder / "mnist_m.npz", x_test=COLOUR, y_test=LABELS + 1)
     rows = [dataset.check(tmp_path) for dataset in CATALOGUE.values()]
-    assert {row.name: row.state for row in rows} == {
-        "mnist": "missing",
+    states = {row.name: row.state for row in rows}
+    assert {name: states.pop(name) for name in ("mnist-m", "svhn", "syn", "usps")} == {
         "mnist-m": "broken",
         "svhn": "broken",
         "syn": "partial",
         "usps": "whole",
-        "synthia": "missing",
-        "camvid": "missing",
-        "cifar10": "missing",
-        "cifar10-c": "missing",
-        "cifar10-c-lite": "missing",
     }
+    assert set(states.values()) == {"missing"}
     assert row(rows, "syn").problems == ["train: 0 of 479,400 images", "test: 20 of 9,553 images"]
     assert row(rows, "usps").problems == ["train: 0 of 7,291 images"]
     assert row(rows, "svhn").problems[0] == "test: no image of digit 9"

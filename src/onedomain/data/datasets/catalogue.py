@@ -9,11 +9,12 @@ from onedomain.data.datasets.camvid import CAMVID
 from onedomain.data.datasets.cifar import CIFAR10
 from onedomain.data.datasets.cifar_c import CIFAR10_C, CIFAR10_C_LITE
 from onedomain.data.datasets.digits import DIGITS
+from onedomain.data.datasets.photographs import PHOTOGRAPHS
 from onedomain.data.datasets.synthia import SYNTHIA
 from onedomain.errors import unknown
 
 CATALOGUE: dict[str, Dataset[Any]] = {
-    dataset.name: dataset for dataset in (*DIGITS, CIFAR10, CIFAR10_C, CIFAR10_C_LITE, SYNTHIA, CAMVID)
+    dataset.name: dataset for dataset in (*DIGITS, CIFAR10, CIFAR10_C, CIFAR10_C_LITE, SYNTHIA, CAMVID, *PHOTOGRAPHS)
 }
 
 

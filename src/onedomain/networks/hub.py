@@ -1,0 +1,142 @@
+"""Image classifiers of `transformers`, from a local folder or by their name on the hub: `hf:PATH`."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from onedomain.errors import UserError
+from onedomain.networks.normalise import DEVIATION, MEAN, Normalise
+
+PREFIX = "hf:"
+_WEIGHTS = "model.safetensors"
+
+
+class HubClassifier(nn.Module):
+    """A classifier of `transformers` as it is. Images are expected from 0 to 1 and normalised as its files say.
+
+    z = F(x) is what its last linear layer is given. Uncertain SDG perturbs its first convolution by default.
+    """
+
+    def __init__(self, path: str, classes: int, config: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self.path = path
+        self.config = _config(path, classes) if config is None else dict(config)  # what run.yaml keeps
+        self.described = _described(path, self.config)
+        model = _transformers().AutoModelForImageClassification.from_config(self.described)
+        self.normalise = Normalise(self.config["image_mean"], self.config["image_std"])
+        heads = [name for name, each in model.named_modules() if isinstance(each, nn.Linear)]
+        first = [name for name, each in model.named_modules() if isinstance(each, nn.Conv2d)]
+        if not heads or model.get_submodule(heads[-1]).out_features != classes:
+            raise UserError(
+                "network", f"{PREFIX}{path} does not end in a linear layer", "an image classifier that does"
+            )
+        self.head = heads[-1]
+        place, _, name = self.head.rpartition(".")
+        marked = nn.Sequential(OrderedDict(z=nn.Identity(), linear=model.get_submodule(self.head)))
+        setattr(model.get_submodule(place), name, marked)
+        self.model = model
+        self.embedding = f"model.{self.head}.z"
+        self.perturb = (f"model.{first[0]}",) if first else ()
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.model(pixel_values=self.normalise(images)).logits
+        return logits
+
+    def published(self) -> Path:
+        """The file with its weights."""
+        file = _file(self.path, _WEIGHTS)
+        if file is None:
+            raise UserError("network", f"{PREFIX}{self.path} has no {_WEIGHTS}", "weights as safetensors")
+        return file
+
+    def renamed(self, published: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Weights by the names of a file, which the library knows in several versions, by ours."""
+        loaded, found = type(self.model).from_pretrained(
+            None,
+            config=self.described,
+            state_dict=dict(published),
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+        without = {*found["missing_keys"], *(name for name, *_ in found["mismatched_keys"])}
+        ours = {name: published[name] for name in found["unexpected_keys"] if name in published}
+        for name, tensor in loaded.state_dict().items():
+            layer, _, parameter = name.rpartition(".")
+            if name not in without:
+                ours[f"model.{layer}.linear.{parameter}" if layer == self.head else f"model.{name}"] = tensor
+        return ours
+
+
+def _config(path: str, classes: int) -> dict[str, Any]:
+    """What describes the network: its own configuration, and how its images are normalised."""
+    file = _file(path, "config.json")
+    if file is None:
+        raise UserError("network", f"{PREFIX}{path} has no config.json", "a folder as `save_pretrained` makes it")
+    processor = _file(path, "preprocessor_config.json")
+    images = {} if processor is None else _read(processor)
+    return {
+        **{name: value for name, value in _read(file).items() if name not in ("id2label", "label2id", "num_labels")},
+        "num_labels": classes,
+        "image_mean": images.get("image_mean", MEAN),
+        "image_std": images.get("image_std", DEVIATION),
+    }
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(str(file), f"cannot be read ({error})", "JSON, as `save_pretrained` writes it") from None
+    if not isinstance(content, dict):
+        raise UserError(str(file), f"holds a {type(content).__name__}", "a JSON object")
+    return content
+
+
+def _described(path: str, config: Mapping[str, Any]) -> Any:
+    """The library's object for a configuration, if it is one of an image classifier."""
+    library = _transformers()
+    left_out = ("model_type", "image_mean", "image_std")
+    try:
+        described = library.AutoConfig.for_model(
+            config["model_type"], **{name: value for name, value in config.items() if name not in left_out}
+        )
+        with torch.device("meta"):
+            library.AutoModelForImageClassification.from_config(described)
+    except Exception as error:  # the library's own checks of a configuration raise errors of many kinds
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:150]
+        raise UserError("network", f"{PREFIX}{path} cannot be built ({reason})", "an image classifier") from None
+    return described
+
+
+def _file(path: str, name: str) -> Path | None:
+    """A file of a local folder, or of the hub's; nothing is fetched for a folder."""
+    if Path(path).is_dir():
+        return Path(path) / name if (Path(path) / name).is_file() else None
+    if path.count("/") > 1 or path.startswith((".", "/", "~")):
+        raise UserError("network", f"{path} is not a folder", f"{PREFIX}FOLDER, or {PREFIX}NAME of the hub")
+    try:
+        found = _transformers().utils.cached_file(path, name, _raise_exceptions_for_missing_entries=False)
+    except OSError as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:150]
+        raise UserError(
+            "network", f"{PREFIX}{path} cannot be had ({reason})", "a name of the hub, or a folder"
+        ) from None
+    return None if found is None else Path(found)
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        given = "needs transformers, which is not installed"
+        raise UserError("network", given, "pip install 'onedomain[hub]'") from None
+    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    return transformers
