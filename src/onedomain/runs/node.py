@@ -43,9 +43,10 @@ def run_job(job: Job, said: Any, home: str, cwd: Path, seen: Path, gpus: bool) -
             # The process of a lost worker ends, but perhaps a moment later: no two may write to one folder.
             with sole_use(cwd / job.folder, seconds=SECONDS_TO_WAIT):
                 pass
-        elif not shared:
+        if not shared:
             fetch: Any = ray.remote(_pack).options(num_cpus=0, scheduling_strategy=fixed_to(home))
-            for folder, packed in zip(folders, ray.get([fetch.remote(cwd / each) for each in folders]), strict=True):
+            for folder in folders:
+                packed = fetch.remote(cwd / folder).future().result()  # `ray.get` would give our CPUs away meanwhile
                 if packed is not None:
                     unpack(packed, place / _inside(folder))
         devices = os.environ.get("CUDA_VISIBLE_DEVICES", "") if gpus else ""
@@ -59,7 +60,7 @@ def run_job(job: Job, said: Any, home: str, cwd: Path, seen: Path, gpus: bool) -
             except KeyboardInterrupt:
                 process.terminate()
         code = process.wait()
-        ray.get(say("\n"))  # when that was told, all was
+        say("\n").future().result()  # when that was told, all was
         printed.seek(0)
         brought = None if shared or job.folder is None else _pack(place / _inside(job.folder))
         return code, printed.read(), brought
