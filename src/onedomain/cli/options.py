@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import MISSING, field, fields
 from functools import partial
 from importlib import import_module
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from onedomain.errors import UserError
+from onedomain.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from onedomain.runs.cluster import Cluster
 
 # The headings of commands, in the order in which the help shows them, and of the options that several commands have.
 GROUPS = TRAIN, USE, RESULTS, AVAILABLE = "Train", "Use a trained run", "Tables, figures and reports", "What there is"
@@ -24,7 +27,9 @@ DATA_AND_DEVICE = "Data and device"
 OWN_IMAGES = "Your own images"
 RUN_FOLDER = "Run folder"
 OUTPUT = "Output"
+RUNS = "Runs"
 REQUIRED = MISSING
+PLACES = ("local", "ray")
 Names = Callable[[], list[str]] | str  # what a shell may complete; as MODULE:NAME it is imported when a shell asks
 
 
@@ -122,6 +127,23 @@ def use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
+def cluster(options: Any) -> Cluster | None:
+    """Where runs are made, by the options of a command that has those below; None: on this machine."""
+    if options.on not in PLACES:
+        raise unknown("--on", options.on, PLACES)
+    for name in ("address", "cpus_per_run", "gpus_per_run"):
+        if options.on == "local" and getattr(options, name) is not None:
+            raise UserError(f"--{name.replace('_', '-')}", "given without --on ray", "with it")
+    if options.on == "local":
+        return None
+    from onedomain.runs.cluster import Cluster
+
+    cpus, gpus = options.cpus_per_run, options.gpus_per_run
+    found = Cluster(options.address, 1 if cpus is None else cpus, gpus or 0.0)
+    found.refuse_unreachable()
+    return found
+
+
 def as_typed(options: Any, *names: str) -> list[str]:
     """Those of the options that were given, to be typed again: `--data DIR --threads 1`."""
     given = {name: getattr(options, name) for name in names}
@@ -139,4 +161,11 @@ resume = partial(option, "--resume", "Resume the run in --out.", default=False, 
 data = partial(option, "--data DIR", "Where the data sets are. [ONEDOMAIN_DATA]", group=DATA_AND_DEVICE)
 device = partial(option, "--device", "cpu, cuda or mps; by default the fastest that is there.", group=DATA_AND_DEVICE)
 threads = partial(option, "--threads", "CPU threads; by default one per core.", group=DATA_AND_DEVICE)
+jobs = partial(option, "--jobs -j", "How many at a time; by default one per core, or all that Ray takes.", group=RUNS)
+on = partial(option, "--on local|ray", "Processes of this machine, or a Ray cluster.", default=PLACES[0], group=RUNS)
+address = partial(
+    option, "--address A", "A cluster that runs: HOST:PORT or auto; by default it is started. [RAY_ADDRESS]", group=RUNS
+)
+cpus_per_run = partial(option, "--cpus-per-run", "CPUs that Ray gives each, and its threads. [1]", group=RUNS)
+gpus_per_run = partial(option, "--gpus-per-run", "GPUs that Ray gives each; 0.5: two share one. [0]", group=RUNS)
 json = partial(option, "--json", "Print one JSON document and nothing else.", default=False, group=OUTPUT)

@@ -10,7 +10,8 @@ import warnings
 from pathlib import Path
 from typing import Any, NoReturn
 
-from onedomain.data.progress import say
+from onedomain.data.processes import end_when_unwatched
+from onedomain.data.progress import FORM, say
 from onedomain.errors import one_line
 
 
@@ -22,6 +23,8 @@ def prepare() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    if os.environ.get(FORM) == "json":
+        end_when_unwatched()
     # Pillow and libraries like it warn of what they mend; other warnings are one line, without the code's place.
     warnings.filterwarnings("ignore", module="PIL")
     warnings.showwarning = lambda message, *_, **__: say(f"note: {message}")

@@ -8,7 +8,6 @@ from onedomain.cli import options as shared
 from onedomain.errors import UserError, unknown
 
 GROUP = shared.RESULTS
-RUNS = "Runs"
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,14 @@ class Options:
     out: str | None = shared.option("--out DIR", "Folder for runs and table. [runs/reproduce/NAME-SCALE]")
     records: list[str] | None = shared.option("--from FILE", "Make the table from records alone, no run; repeatable.")
     dry_run: bool = shared.option("--dry-run", "Show the runs and how long they take, run none.", default=False)
-    jobs: int | None = shared.option("--jobs -j", "How many at a time; by default one per core.", group=RUNS)
+    jobs: int | None = shared.jobs()
     use: list[str] | None = shared.option(
-        "--use DIR", "Take finished ones with the same settings from here; repeatable.", group=RUNS
+        "--use DIR", "Take finished ones with the same settings from here; repeatable.", group=shared.RUNS
     )
+    on: str = shared.on()
+    address: str | None = shared.address()
+    cpus_per_run: int | None = shared.cpus_per_run()
+    gpus_per_run: float | None = shared.gpus_per_run()
     data: str | None = shared.data()
     device: str | None = shared.device()
     json: bool = shared.json()
@@ -58,6 +61,7 @@ def reproduce(options: Options) -> None:
         tuple(options.use or ()),
         options.data,
         options.device,
+        shared.cluster(options),
     )
     if options.records:
         reproduce_show.from_records(request, options.records, options.json)

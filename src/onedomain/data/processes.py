@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +56,19 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+def end_when_unwatched() -> None:
+    """End when nobody reads standard error any more: whoever watches this process was killed, and may begin another."""
+
+    def watch() -> None:
+        closed = select.poll()
+        closed.register(2, 0)  # of a pipe that is written to: the other end is gone
+        closed.poll()
+        os._exit(1)
+
+    if hasattr(select, "poll"):
+        threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from onedomain.errors import Interrupted, UserError
 from onedomain.methods import method_class
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
+from onedomain.runs.cluster import Cluster, Connection
 from onedomain.runs.sweep import Board, Ended, Grid, Job, run_jobs
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Request:
     use: tuple[str, ...] = ()
     data: str | None = None
     device: str | None = None
+    cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
         table, scale = self.table.at(self.scale)
@@ -55,6 +57,10 @@ class Request:
     @property
     def folder(self) -> Path:
         return Path(self.out or f"runs/reproduce/{self.table.name}-{self.scale.name}")
+
+    def connected(self) -> AbstractContextManager[Connection | None]:
+        """Where the runs are made; None: on this machine."""
+        return self.cluster.connected(self.folder) if self.cluster else nullcontext()
 
     @property
     def parallel(self) -> int:
@@ -71,6 +77,7 @@ class Request:
         given = {"--out": self.out, "--jobs": self.jobs, "--data": self.data, "--device": self.device}
         options = [*given.items(), *(("--use", folder) for folder in self.use)]
         words = [str(word) for option, value in options if value for word in (option, value)]
+        words += self.cluster.words if self.cluster else []
         return " ".join([self.as_typed(), shlex.join(words)]) if words else self.as_typed()
 
     def plan(self, benches: Mapping[str, Bench]) -> list[PlannedRun]:
@@ -196,25 +203,30 @@ def run_grid(
         return Grid([], stopped=False)
     expected = estimate(runs, benches)
     ended: list[Ended] = []
-    for adapted in (False, True):  # what is adapted needs its parent whole
-        failed = {each.name for each in ended if each.error}
-        jobs = []
-        for run in expected.runs:
-            if (run.parent is not None) is not adapted:
+    with request.connected() as cluster:
+        for adapted in (False, True):  # what is adapted needs its parent whole
+            failed = {each.name for each in ended if each.error}
+            jobs = []
+            for run in expected.runs:
+                if (run.parent is not None) is not adapted:
+                    continue
+                log = request.folder / "logs" / f"{run.name}.log"
+                if run.parent and run.parent.name in failed:
+                    ended.append(Ended(run.name, log, 0.0, f"{run.parent.name}, which it is adapted from, failed"))
+                else:
+                    threads = request.cluster.cpus if request.cluster else 1
+                    words = run.command(request.data, request.device, threads)
+                    needs = (run.parent.folder,) if run.parent else ()
+                    jobs.append(Job(run.name, words, log, expected.seconds[run.name], run.folder, needs))
+            if not jobs:
                 continue
-            log = request.folder / "logs" / f"{run.name}.log"
-            if run.parent and run.parent.name in failed:
-                ended.append(Ended(run.name, log, 0.0, f"{run.parent.name}, which it is adapted from, failed"))
-            else:
-                jobs.append(Job(run.name, run.command(request.data, request.device), log, expected.seconds[run.name]))
-        if not jobs:
-            continue
-        with board(request.table.name, len(jobs)) as shown:
-            grid = run_jobs(jobs, request.parallel, shown, keep_open)
-        ended += grid.ended
-        if grid.stopped:
-            left = len(expected.runs) - len(ended)
-            raise Interrupted(f"stopped with {left} of {len(runs)} runs to go; go on with: {request.to_go_on()}")
+            parallel = len(jobs) if cluster and not request.jobs else request.parallel
+            with board(request.table.name, len(jobs)) as shown:
+                grid = run_jobs(jobs, parallel, shown, keep_open, cluster)
+            ended += grid.ended
+            if grid.stopped:
+                left = len(expected.runs) - len(ended)
+                raise Interrupted(f"stopped with {left} of {len(runs)} runs to go; go on with: {request.to_go_on()}")
     return Grid(ended, stopped=False)
 
 

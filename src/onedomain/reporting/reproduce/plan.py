@@ -75,9 +75,10 @@ class PlannedRun:
     def steps_done(self) -> int:
         return max((row["step"] for row in self.records.metrics), default=0) if self.records else 0
 
-    def command(self, data: str | None, device: str | None) -> tuple[str, ...]:
+    def command(self, data: str | None, device: str | None, threads: int = 1) -> tuple[str, ...]:
         """What brings the run to its end from where it is."""
-        where = [*(["--data", data] if data else []), *(["--device", device] if device else []), "--threads", "1"]
+        where = [*(["--data", data] if data else []), *(["--device", device] if device else [])]
+        where += ["--threads", str(threads)]
         start, out = [sys.executable, "-m", "onedomain"], ["--resume", "--out", str(self.folder)]
         if self.row.adaptation and self.parent:  # finished or not: adapting scores what it has not scored
             given = (self.target, self.row.adaptation.shots, self.row.adaptation.method, self.seed, self.changes)
