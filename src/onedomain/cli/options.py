@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from onedomain.errors import UserError
+from onedomain.errors import Interrupted, UserError
 
 # The headings of commands, in the order in which the help shows them, and of the options that several commands have.
 GROUPS = TRAIN, USE, RESULTS, AVAILABLE = "Train", "Use a trained run", "Tables, figures and reports", "What there is"
@@ -63,7 +63,10 @@ def command(function: Callable[[Any], None]) -> Callable[..., None]:
     hints = get_type_hints(kind)
 
     def run(**values: Any) -> None:
-        function(kind(**values))
+        try:
+            function(kind(**values))
+        except KeyboardInterrupt as stop:  # typer would end without a word
+            raise Interrupted("stopped", 128 + stop.args[0] if stop.args else 130) from None
 
     parameters = [
         inspect.Parameter(

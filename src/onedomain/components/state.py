@@ -7,6 +7,9 @@ beyond its end.
 
 from __future__ import annotations
 
+import copy
+import math
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,8 +49,12 @@ def check(part: Any, state: Any, name: str) -> None:
         _check_optimiser(part, state, name)
     elif hasattr(part, "check_state"):
         part.check_state(state, name)
-    elif part is not None and type(state) is not type(part):
+    elif isinstance(part, Tensor):
+        _check_tensor(part.shape, part.dtype, state, name, bool(part.isfinite().all()))
+    elif isinstance(state, (Mapping, list, Tensor)) or (part is not None and type(state) is not type(part)):
         raise ValueError(f"{name} is a {type(state).__name__}, not a {type(part).__name__}")
+    elif isinstance(part, float) and math.isfinite(part) and not math.isfinite(state):
+        raise ValueError(f"{name} is {state}")
 
 
 def check_tensors(own: Mapping[str, Tensor], state: Any, name: str) -> None:
@@ -59,20 +66,41 @@ def check_tensors(own: Mapping[str, Tensor], state: Any, name: str) -> None:
         _check_tensor(tensor.shape, tensor.dtype, given[each], f"{name}.{each}", bool(tensor.isfinite().all()))
 
 
-def check_moments(parameters: list[Tensor], state: Any, name: str) -> None:
+def check_moments(optimiser: torch.optim.Optimizer, state: Any, name: str) -> None:
     """What an optimiser remembers of each parameter: a tensor of its shape, or a single number such as the step."""
-    for number, values in _mapping(state, name).items():
-        place = int(number)
-        if not 0 <= place < len(parameters):
-            raise ValueError(f"{name} has moments of parameter {place}, and there are {len(parameters)}")
-        own = parameters[place]
-        for moment, value in _mapping(values, f"{name}.{place}").items():
-            if value is None:
-                continue  # SGD before its first step
-            wanted = (torch.Size(), torch.float32) if moment == "step" else (own.shape, own.dtype)
-            _check_tensor(*wanted, value, f"{name}.{moment}")
+    parameters = [each for group in optimiser.param_groups for each in group["params"]]
+    remembered = _remembered(optimiser)
+    for place, values in _mapping(state, name).items():
+        if type(place) is not int or not 0 <= place < len(parameters):
+            raise ValueError(f"{name} has moments of parameter {place!r:.20}, and there are {len(parameters)}")
+        given = {moment: value for moment, value in _mapping(values, f"{name}.{place}").items() if value is not None}
+        for odd in sorted(map(str, remembered.keys() ^ given.keys())):
+            if odd in given or odd != "momentum_buffer":  # which SGD has from its first step on
+                raise ValueError(f"{name}.{odd} is {'missing' if odd in remembered else 'not known'}")
+        for moment, value in given.items():
+            usual, own = remembered[moment], parameters[place]
+            like = own if usual.dim() else usual
+            _check_tensor(like.shape, like.dtype, value, f"{name}.{moment}")
             if moment in ("step", "exp_avg_sq") and value.numel() and float(value.min()) < 0:
                 raise ValueError(f"{name}.{moment} has a number below 0")
+
+
+def numbered(state: Any, name: str) -> dict[int, Any]:
+    """By the numbers of parameters, which are texts in what JSON is to take."""
+    if not all(isinstance(key, str) and key.isdecimal() and key.isascii() for key in _mapping(state, name)):
+        raise ValueError(f"{name} has moments of no parameter")
+    return {int(key): values for key, values in state.items()}
+
+
+def _remembered(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """What it remembers of a parameter after a step: found out on another parameter."""
+    probe = nn.Parameter(torch.zeros(1))
+    probe.grad = torch.zeros(1)
+    other = copy.copy(optimiser)
+    other.state = defaultdict(dict)
+    other.param_groups = [{**optimiser.param_groups[0], "params": [probe]}]
+    other.step()
+    return {moment: value for moment, value in other.state[probe].items() if value is not None}
 
 
 def _check_optimiser(optimiser: torch.optim.Optimizer, state: Any, name: str) -> None:
@@ -87,7 +115,7 @@ def _check_optimiser(optimiser: torch.optim.Optimizer, state: Any, name: str) ->
             raise ValueError(f"{name} has the rate {rate!r}")
         if _as_json({**here, "lr": rate}) != _as_json(there):
             raise ValueError(f"{name} has other options than here")
-    check_moments([each for group in optimiser.param_groups for each in group["params"]], given.get("state"), name)
+    check_moments(optimiser, given.get("state"), name)
 
 
 def _as_json(group: Mapping[str, Any]) -> dict[str, Any]:

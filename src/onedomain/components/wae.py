@@ -21,7 +21,7 @@ from onedomain.components.equations import (
     reconstruction_error,
     wae_loss,
 )
-from onedomain.components.state import check, check_moments
+from onedomain.components.state import check, check_moments, numbered
 from onedomain.data.domain import Domain
 
 WAE_COST = 0.2  # time per image of a step of the dense V, relative to a step of ERM; 32 images of 3×32×32, one thread
@@ -233,14 +233,16 @@ class WAETraining:
         parts = {"auto_encoder": self.auto_encoder, "discriminator": self.discriminator}
         for name, part in {"steps_done": self.steps_done, **parts}.items():
             check(part, state[name], name)
+        if not 0 <= state["steps_done"] <= self.steps_total:
+            raise ValueError(f"steps_done is {state['steps_done']} of {self.steps_total}")
+        moments = {name: numbered(state[f"adam.{name}"], f"adam.{name}") for name in self._optimisers}
         for name, optimiser in self._optimisers.items():
-            check_moments(optimiser.param_groups[0]["params"], state[f"adam.{name}"], f"adam.{name}")
+            check_moments(optimiser, moments[name], f"adam.{name}")
         self.steps_done = int(state["steps_done"])
         self.auto_encoder.load_state_dict(state["auto_encoder"])
         self.discriminator.load_state_dict(state["discriminator"])
         for name, optimiser in self._optimisers.items():
-            moments = {int(index): values for index, values in state[f"adam.{name}"].items()}
-            optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
+            optimiser.load_state_dict({"state": moments[name], "param_groups": optimiser.state_dict()["param_groups"]})
 
     def _next_images(self) -> Tensor:
         epoch, position = divmod(self.steps_done, self.steps_per_epoch)

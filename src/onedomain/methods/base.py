@@ -170,6 +170,8 @@ class Method(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to a saved state, if all of it fits; called after `set_up`."""
+        if odd := sorted(set(map(str, state)) ^ set(self.state)):
+            raise ValueError(f"{odd[0]} is {'missing' if odd[0] in self.state else 'not known'}")
         for name in self.state:
             check(getattr(self, name), state[name], name)
         for name in self.state:

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -47,7 +48,7 @@ class Grid:
     """What has ended, in that order, and whether the others were stopped on request."""
 
     ended: list[Ended]
-    stopped: bool
+    stopped: int  # what to exit with if they were; 0 if not
 
     @property
     def failed(self) -> list[Ended]:
@@ -119,7 +120,7 @@ def run_jobs(jobs: Sequence[Job], parallel: int, board: Board, keep_open: Sequen
             for child in running:
                 child.process.kill()
                 child.outcome()
-    return Grid(ended, stopped=len(ended) < len(jobs))
+    return Grid(ended, stopped=stop.exit_code if len(ended) < len(jobs) else 0)
 
 
 class _Child:
@@ -134,7 +135,7 @@ class _Child:
         make_folder(job.log.parent)
         with os_errors_are_user_errors(job.log):
             self.log = open_own(job.log, "a", buffering=1)
-        self.log.write(f"$ {shlex.join(job.command)}\n")
+            self.log.write(f"$ {shlex.join(job.command)}\n")
         # A session of its own: Ctrl-C in a terminal reaches us alone, and our request is the only one that it gets.
         self.process = subprocess.Popen(
             job.command,
@@ -173,7 +174,8 @@ class _Child:
     def outcome(self) -> Ended:
         code = self.process.wait()
         self.reader.join()
-        self.log.close()
+        with suppress(OSError):
+            self.log.close()
         error = ""
         if code < 0:
             error = f"killed by {signal.Signals(-code).name}"
@@ -191,4 +193,5 @@ class _Child:
                 self.first = self.first or self.progress
             else:
                 self.last_line = line.strip() or self.last_line
-                self.log.write(line)
+                with suppress(OSError):  # a full disk: what the process says must be taken, or it would wait
+                    self.log.write(line)

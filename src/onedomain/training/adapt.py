@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onedomain.data.domain import Domain
+from onedomain.data.folders import sole_use
 from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
 from onedomain.methods.adapt import adaptation_class
@@ -101,9 +103,10 @@ def adapt(
 
     scorer = Scorer(run, pool.name, benchmark, known.held_out, progress)
     draws = []
-    for plan in plans:
-        adapted = _adapted(run, chosen, plan, known, resume, progress)
-        draws.append(scorer.draw(adapted, plan.test))
+    with nullcontext() if out is None or seeds == 1 else sole_use(Path(out), deep=False):
+        for plan in plans:
+            adapted = _adapted(run, chosen, plan, known, resume, progress)
+            draws.append(scorer.draw(adapted, plan.test))
     return Adapted(pool.name, scorer.source, tuple(draws), tuple(_notes(run, pool, plans, known)))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onedomain.data.domain import Domain
 from onedomain.data.files import to_json_lines, write_atomically
-from onedomain.data.folders import sole_use
+from onedomain.data.folders import SECONDS_TO_WAIT, sole_use
 from onedomain.evaluation.scores import Evaluation
 from onedomain.runs.layout import BEFORE
 from onedomain.training.adapted import Draw
@@ -40,7 +40,7 @@ class Scorer:
             if adapted.folder is not None:
                 adapted.write_records(new, benchmark)
         if adapted.folder is not None:
-            with sole_use(adapted.folder):
+            with sole_use(adapted.folder, seconds=SECONDS_TO_WAIT):
                 write_atomically(adapted.folder / BEFORE, to_json_lines(rows))
         return Draw(adapted, before, after)
 
