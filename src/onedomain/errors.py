@@ -43,9 +43,11 @@ class TrainingDiverged(OnedomainError):
 
 
 class Interrupted(OnedomainError):
-    """Training was stopped by Ctrl-C or SIGTERM after the running step, and its state saved."""
+    """Ctrl-C or SIGTERM; a training ends after the running step, and its state is saved."""
 
-    exit_code = 130
+    def __init__(self, text: str, exit_code: int = 130) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code  # 128 and the signal's number, as shells have it
 
 
 def unknown(field: str, given: str, names: Iterable[str]) -> UserError:

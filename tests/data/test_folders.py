@@ -8,10 +8,12 @@ import sys
 import textwrap
 import time
 
+import numpy as np
 import pytest
 
-from onedomain.data.files import TEMPORARY, allocate, open_own
+from onedomain.data.files import TEMPORARY, open_own
 from onedomain.data.folders import LOCK, holds_anything, in_use, sole_use
+from onedomain.data.mapped import new_map, old_map
 from onedomain.errors import UserError
 from tests.conftest import ROOT
 
@@ -162,22 +164,22 @@ def test_what_a_kill_leaves_does_not_count(tmp_path):
 
 
 def test_room_is_taken_before_a_file_is_mapped(tmp_path):
-    path = tmp_path / "images"
-    path.write_bytes(b"head")
-    allocate(path, 2**20)
-    assert path.stat().st_blocks * 512 >= 2**20
-    assert path.read_bytes()[:4] == b"head"
+    images = new_map(tmp_path / "images.npy", np.float16, (64, 64, 64))
+    assert (tmp_path / "images.npy").stat().st_blocks * 512 >= images.nbytes == 2**19
+    images[:] = 1
+    images.flush()
+    assert np.load(tmp_path / "images.npy").sum(dtype=float) == 2**18
+    assert (old_map(tmp_path / "images.npy", np.float16, (64, 64, 64)) == 1).all()
 
 
 def test_a_full_disk_is_one_line(tmp_path):
     import resource
 
-    path = tmp_path / "images"
-    path.touch()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, before[1]))
     try:
         with pytest.raises(UserError, match="a disk with room left"):
-            allocate(path, 2**20)
+            new_map(tmp_path / "images.npy", np.float16, (2**19,))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())

@@ -75,7 +75,7 @@ def main() -> NoReturn:
             print(error.format_message())
             output.leave(0)
         output.end(error.format_message(), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
+    except typer.Abort:
         output.end("stopped", 130)
     except BrokenPipeError:
         output.leave(1)

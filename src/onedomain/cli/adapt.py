@@ -98,7 +98,7 @@ def adapt(options: Options) -> None:
         again += shared.as_typed(options, "target", "shots", "method", "seeds", "seed")
         again += ["--out", out, "--resume"]
         again += shared.as_typed(options, "test", "source", "data", "device", "threads")
-        raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}") from None
+        raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}", stopped.exit_code) from None
     if options.json:
         print_json({"parent_method": run.manifest.method, **adapted.summary(), "missing": missing})
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from onedomain.cli import options as shared
 from onedomain.cli.output import print_json, tell
@@ -23,6 +24,7 @@ def figures(options: Options) -> None:
 
     --benchmark says on whose domains; by default the first that all runs were scored on.
     """
+    from onedomain.data.folders import tidied
     from onedomain.data.progress import say, work_in_parts
     from onedomain.reporting.figures import figures_for, save
     from onedomain.runs.records import common_benchmark, read_runs
@@ -31,7 +33,8 @@ def figures(options: Options) -> None:
     chosen = common_benchmark(runs, options.benchmark)
     with work_in_parts("draw") as update:
         drawn = figures_for(runs, chosen, update)
-    files = {each.name: [str(path) for path in save(each.figure, options.out, each.name)] for each in drawn}
+    with tidied(Path(options.out)):
+        files = {each.name: [str(path) for path in save(each.figure, options.out, each.name)] for each in drawn}
     if options.json:
         rows = [{"name": d.name, "title": d.title, "explanation": d.explanation, "files": files[d.name]} for d in drawn]
         left_out = [{"name": name, "reason": reason} for name, reason in drawn.skipped]

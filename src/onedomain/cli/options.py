@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from onedomain.errors import UserError, unknown
+from onedomain.errors import Interrupted, UserError, unknown
 
 if TYPE_CHECKING:
     from onedomain.runs.cluster import Cluster
@@ -68,7 +68,10 @@ def command(function: Callable[[Any], None]) -> Callable[..., None]:
     hints = get_type_hints(kind)
 
     def run(**values: Any) -> None:
-        function(kind(**values))
+        try:
+            function(kind(**values))
+        except KeyboardInterrupt as stop:  # typer would end without a word
+            raise Interrupted("stopped", 128 + stop.args[0] if stop.args else 130) from None
 
     parameters = [
         inspect.Parameter(

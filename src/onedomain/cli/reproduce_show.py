@@ -9,8 +9,8 @@ from typing import Any
 
 from onedomain.cli.board import board
 from onedomain.cli.output import print_json
-from onedomain.data.files import make_folder, to_json_lines, write_atomically
-from onedomain.data.folders import sole_use
+from onedomain.data.files import to_json_lines, write_atomically
+from onedomain.data.folders import SECONDS_TO_WAIT, sole_use, tidied
 from onedomain.data.progress import duration, say
 from onedomain.errors import OnedomainError, UserError
 from onedomain.reporting import table as model
@@ -25,7 +25,6 @@ from onedomain.runs.commandline import setting_text
 from onedomain.runs.rows import read_records
 
 RECORDS = "records.jsonl"
-SECONDS_TO_WAIT = 15.0  # processes whose parent was killed end when they next tell their progress
 WIDTH = 160  # where the output is not a terminal: the tables of the paper are wide
 PLANNED = ("method", "changed settings", "seed", "state", "about", "folder")
 
@@ -45,7 +44,8 @@ def run_and_show(request: Request, as_json: bool) -> None:
     """Run what is not there yet, then print and keep the table of all that is."""
     benches = load_data(request)
     request.plan(benches)  # what is wrong with it is told before anything is written
-    with sole_use(request.folder, seconds=SECONDS_TO_WAIT, say=say, deep=False) as keep_open:
+    # Processes whose parent was killed end when they next tell their progress.
+    with sole_use(request.folder, seconds=SECONDS_TO_WAIT, deep=False) as keep_open:
         grid = run_grid(request, benches, board, keep_open)
         runs = request.plan(benches)
         failed = [each.name for each in grid.failed]
@@ -94,8 +94,8 @@ def _print_and_keep(result: Result, as_json: bool, folder: Path | None) -> None:
     else:
         show(*tables(result), width=WIDTH)
     if folder:
-        make_folder(folder)
-        say(f"In {folder}: {', '.join(path.name for path in write_files(result, folder))}")
+        with tidied(folder):
+            say(f"In {folder}: {', '.join(path.name for path in write_files(result, folder))}")
 
 
 def _show_plan(request: Request, runs: Sequence[PlannedRun], expected: Estimate) -> None:

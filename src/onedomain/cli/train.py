@@ -88,7 +88,7 @@ def train(options: Options) -> None:
     except Interrupted as stopped:
         again = ["onedomain", "train", "--resume", "--out", str(folder)]
         again += shared.as_typed(options, "source", "track", "data", "device", "threads")
-        raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}") from None
+        raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}", stopped.exit_code) from None
     benchmark = request.find_benchmark()
     if benchmark and options.score:
         show_and_keep(run, score_on(run, benchmark, data_folder(options.data)), benchmark, options.json)

@@ -13,9 +13,8 @@ import torch
 from onedomain.components.compact import as_bytes
 from onedomain.data.arrays import SUFFIX, save_arrays
 from onedomain.data.domain import Batch, Chosen, Domain, Images, IntArray
-from onedomain.data.files import allocate, make_folder, os_errors_are_user_errors
+from onedomain.data.mapped import new_map, old_map
 from onedomain.data.memory import PIXELS_WITH_GRADIENTS, images_at_once
-from onedomain.errors import UserError
 
 BATCH = 100  # images that are replaced at once, fewer if they are large: each image changes by itself
 PAIRS = 40  # images that are kept beside their originals, for figures
@@ -64,37 +63,14 @@ class AugmentedDomain:
     ) -> None:
         self.name, self.domains, self.pool, self.done = name, domains, pooled(domains), done
         self.chosen: IntArray = np.random.default_rng(list(seed)).permutation(len(self.pool))[:size]
+        if done > len(self.chosen):
+            raise ValueError(f"{done} images of {name} are made, of {len(self.chosen)}")
         shape = (len(self.chosen), *self.pool.image_shape)
         self.images: np.ndarray
         if folder is None:
             self.images = np.empty(shape, np.float16)
             return
-        path = folder / f"{name}.npy"
-        if done:
-            self.images = self._open(path, shape)
-            return
-        make_folder(folder)
-        with os_errors_are_user_errors(path):
-            path.unlink(missing_ok=True)  # another file of that name may be a link to one elsewhere
-            self.images = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
-        try:
-            allocate(path, path.stat().st_size)
-        except UserError:
-            path.unlink()
-            raise
-
-    def _open(self, path: Path, shape: tuple[int, ...]) -> np.ndarray:
-        try:
-            np.lib.format.open_memmap(path, mode="r")  # "r+" would quietly lengthen a file that was cut
-            images = np.lib.format.open_memmap(path, mode="r+")
-        except (OSError, ValueError) as error:
-            raise UserError(str(path), f"cannot be read ({str(error)[:100]})", "the file that this run wrote") from None
-        if path.stat().st_nlink > 1:
-            raise UserError(str(path), "has a second name elsewhere, whose content would change", "a copy of it")
-        if images.shape != shape or images.dtype != np.float16:
-            given = f"holds {images.dtype} of shape {images.shape}"
-            raise UserError(str(path), given, f"float16 of shape {shape}, as this run wrote")
-        return images
+        self.images = (old_map if done else new_map)(folder / f"{name}.npy", np.float16, shape)
 
     @property
     def complete(self) -> bool:
@@ -166,7 +142,7 @@ class Augmentation:
         domains, making = state["domains"], state["making"]
         if type(domains) is not int or domains < 0:
             raise ValueError(f"{name} has {domains!r} domains")
-        if making is not None and (type(making) is not int or not 0 <= making <= self.size):
+        if making is not None and (type(making) is not int or making < 0):
             raise ValueError(f"{name} has {making!r} images of a domain")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -7,6 +7,9 @@ beyond its end.
 
 from __future__ import annotations
 
+import copy
+import math
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -29,6 +32,8 @@ class Stateful:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to a saved state, if all of it fits."""
+        if odd := sorted(set(map(str, state)) ^ set(self.state)):
+            raise ValueError(f"{odd[0]} is {'missing' if odd[0] in self.state else 'not known'}")
         for name in self.state:
             check(getattr(self, name), state[name], name)
         for name in self.state:
@@ -58,16 +63,20 @@ def check(part: Any, state: Any, name: str) -> None:
         for place, pair in enumerate(zip(part, state, strict=True)):
             check(*pair, f"{name}.{place}")
     elif isinstance(part, (nn.Module, NamedNetwork)):
-        _check_tensors(part.state_dict(), state, name)
+        check_tensors(part.state_dict(), state, name)
     elif isinstance(part, torch.optim.Optimizer):
         _check_optimiser(part, state, name)
     elif hasattr(part, "check_state"):
         part.check_state(state, name)
-    elif part is not None and type(state) is not type(part):
+    elif isinstance(part, Tensor):
+        _check_tensor(part.shape, part.dtype, state, name, bool(part.isfinite().all()))
+    elif isinstance(state, (Mapping, list, Tensor)) or (part is not None and type(state) is not type(part)):
         raise ValueError(f"{name} is a {type(state).__name__}, not a {type(part).__name__}")
+    elif isinstance(part, float) and math.isfinite(part) and not math.isfinite(state):
+        raise ValueError(f"{name} is {state}")
 
 
-def _check_tensors(own: Mapping[str, Tensor], state: Any, name: str) -> None:
+def check_tensors(own: Mapping[str, Tensor], state: Any, name: str) -> None:
     """Names, shapes and types as they are here; finite numbers, unless a mask here is not finite either."""
     given = _mapping(state, name)
     for odd in sorted(map(str, own.keys() ^ given.keys())):
@@ -76,20 +85,34 @@ def _check_tensors(own: Mapping[str, Tensor], state: Any, name: str) -> None:
         _check_tensor(tensor.shape, tensor.dtype, given[each], f"{name}.{each}", bool(tensor.isfinite().all()))
 
 
-def _check_moments(parameters: list[Tensor], state: Any, name: str) -> None:
+def _check_moments(optimiser: torch.optim.Optimizer, state: Any, name: str) -> None:
     """What an optimiser remembers of each parameter: a tensor of its shape, or a single number such as the step."""
-    for number, values in _mapping(state, name).items():
-        place = int(number)
-        if not 0 <= place < len(parameters):
-            raise ValueError(f"{name} has moments of parameter {place}, and there are {len(parameters)}")
-        own = parameters[place]
-        for moment, value in _mapping(values, f"{name}.{place}").items():
-            if value is None:
-                continue  # SGD before its first step
-            wanted = (torch.Size(), torch.float32) if moment == "step" else (own.shape, own.dtype)
-            _check_tensor(*wanted, value, f"{name}.{moment}")
+    parameters = [each for group in optimiser.param_groups for each in group["params"]]
+    remembered = _remembered(optimiser)
+    for place, values in _mapping(state, name).items():
+        if type(place) is not int or not 0 <= place < len(parameters):
+            raise ValueError(f"{name} has moments of parameter {place!r:.20}, and there are {len(parameters)}")
+        given = {moment: value for moment, value in _mapping(values, f"{name}.{place}").items() if value is not None}
+        for odd in sorted(map(str, remembered.keys() ^ given.keys())):
+            if odd in given or odd != "momentum_buffer":  # which SGD has from its first step on
+                raise ValueError(f"{name}.{odd} is {'missing' if odd in remembered else 'not known'}")
+        for moment, value in given.items():
+            usual, own = remembered[moment], parameters[place]
+            like = own if usual.dim() else usual
+            _check_tensor(like.shape, like.dtype, value, f"{name}.{moment}")
             if moment in ("step", "exp_avg_sq") and value.numel() and float(value.min()) < 0:
                 raise ValueError(f"{name}.{moment} has a number below 0")
+
+
+def _remembered(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """What it remembers of a parameter after a step: found out on another parameter."""
+    probe = nn.Parameter(torch.zeros(1))
+    probe.grad = torch.zeros(1)
+    other = copy.copy(optimiser)
+    other.state = defaultdict(dict)
+    other.param_groups = [{**optimiser.param_groups[0], "params": [probe]}]
+    other.step()
+    return {moment: value for moment, value in other.state[probe].items() if value is not None}
 
 
 def _check_optimiser(optimiser: torch.optim.Optimizer, state: Any, name: str) -> None:
@@ -104,7 +127,7 @@ def _check_optimiser(optimiser: torch.optim.Optimizer, state: Any, name: str) ->
             raise ValueError(f"{name} has the rate {rate!r}")
         if _as_json({**here, "lr": rate}) != _as_json(there):
             raise ValueError(f"{name} has other options than here")
-    _check_moments([each for group in optimiser.param_groups for each in group["params"]], given.get("state"), name)
+    _check_moments(optimiser, given.get("state"), name)
 
 
 def _as_json(group: Mapping[str, Any]) -> dict[str, Any]:

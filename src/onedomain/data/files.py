@@ -6,11 +6,13 @@ import contextlib
 import errno
 import json
 import os
-import tempfile
+import secrets
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from onedomain.data.within import open_here, opened
 from onedomain.errors import UserError
 
 TEMPORARY = ".onedomain-"  # how files begin that a kill may leave half written
@@ -18,7 +20,8 @@ TEMPORARY = ".onedomain-"  # how files begin that a kill may leave half written
 _ALLOWED = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "a disk with room left; what was saved before is kept"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT), "a folder you may write to"),
-    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a path whose parents are folders"),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a path whose parents are folders, and no links to any"),
+    **dict.fromkeys((errno.ELOOP, errno.EMLINK), "a file of its own: no link, and no second name"),
 }
 
 
@@ -37,46 +40,70 @@ def os_errors_are_user_errors(path: Path, what: str = "written") -> Iterator[Non
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Write `path` whole or not at all: a temporary file beside it is filled, synced and renamed."""
     data = content.encode() if isinstance(content, str) else content
-    with os_errors_are_user_errors(path):
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
+    with os_errors_are_user_errors(path), opened(path.parent) as (where, folder):
+        temporary, handle = _temporary(where, folder)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            # mkstemp makes files for the owner alone; results are to be shared like any other file.
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(temporary).chmod(0o666 & ~umask)
-            Path(temporary).replace(path)
+                if sys.platform != "win32":  # renamed while it is locked: nobody takes it for a leftover
+                    os.rename(temporary, where + path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            if sys.platform == "win32":
+                Path(temporary).replace(path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)
             raise
+
+
+def _temporary(where: str, folder: int | None) -> tuple[str, int]:
+    """A new file, locked as long as it is open: what `remove_leftovers` may lock, a killed process left behind."""
+    while True:
+        name = f"{where}{TEMPORARY}{secrets.token_hex(6)}"
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666, dir_fd=folder)
+        try_lock(handle)
+        if sys.platform == "win32" or os.fstat(handle).st_nlink:
+            return name, handle
+        os.close(handle)  # it was removed before it was locked
+
+
+def try_lock(handle: int) -> bool | None:
+    """Lock an open file for this process alone; None on a file system that knows no locks."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        return None
+    return True
 
 
 def open_own(path: Path, mode: str, buffering: int = -1) -> TextIO:
     """Open a text file to write to, but not through a link: in a folder that others made it may lead elsewhere."""
-
-    def opener(name: str, flags: int) -> int:
-        return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
-
-    return open(path, mode, buffering, encoding="utf-8", opener=opener)  # type: ignore[return-value]
+    return open(  # type: ignore[return-value]
+        path, mode, buffering, encoding="utf-8", opener=lambda name, flags: open_here(path, flags)
+    )
 
 
-def allocate(path: Path, size: int) -> None:
+def allocate(handle: int, size: int) -> None:
     """Take the room that a file needs on the disk before it is mapped: else a full disk would end in a signal."""
-    with os_errors_are_user_errors(path), path.open("rb+") as file:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size)
-        else:
-            file.seek(0, os.SEEK_END)
-            for start in range(file.tell(), size, 2**24):
-                file.write(bytes(min(2**24, size - start)))
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, size)
+        return
+    for start in range(os.lseek(handle, 0, os.SEEK_END), size, 2**24):
+        os.write(handle, bytes(min(2**24, size - start)))
 
 
 def make_folder(path: Path) -> None:
-    with os_errors_are_user_errors(path):
-        path.mkdir(parents=True, exist_ok=True)
+    with os_errors_are_user_errors(path), opened(path, make=True):
+        pass
 
 
 def changed_since(note: Path, made: Mapping[str, Any]) -> tuple[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import sys
@@ -12,21 +11,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from onedomain.data.files import TEMPORARY, make_folder, os_errors_are_user_errors
+from onedomain.data.files import TEMPORARY, make_folder, os_errors_are_user_errors, try_lock
+from onedomain.data.progress import say as say_to_the_user
+from onedomain.data.within import beneath, open_here, remove
 from onedomain.errors import UserError
 
 LOCK = ".lock"
 SECONDS_BETWEEN_TRIES = 0.2
-_NOT_SUPPORTED = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)  # by file systems that know no locks
+SECONDS_TO_WAIT = 15.0  # for a call that writes its results, or ends: neither takes longer
 
 
 @contextmanager
 def sole_use(
-    folder: Path,
-    *,
-    seconds: float = 0.0,
-    say: Callable[[str], None] = lambda text: None,
-    deep: bool = True,
+    folder: Path, *, seconds: float = 0.0, say: Callable[[str], None] = say_to_the_user, deep: bool = True
 ) -> Iterator[tuple[int, ...]]:
     """Keep other processes out of a folder while it is written to, for so many seconds waiting for them to end.
 
@@ -35,20 +32,31 @@ def sole_use(
     that it yields hold the folder even if this one is killed.
     """
     new = not folder.exists()
-    make_folder(folder)
-    refuse_links(folder, deep)
-    file = None if sys.platform == "win32" else _locked(folder, seconds, say)
-    try:
-        _remove_leftovers(folder, deep)
-        yield () if file is None else (file.fileno(),)
-    finally:
-        if file is not None:
-            # Removed while it is held: whoever waits for it sees that it is another file now, and tries again.
-            (folder / LOCK).unlink(missing_ok=True)
-            file.close()
-        if new:
-            with suppress(OSError):  # it holds something
-                folder.rmdir()
+    with beneath(folder):
+        make_folder(folder)
+        file = None if sys.platform == "win32" else _locked(folder, seconds, say)
+        try:
+            refuse_links(folder, deep)  # not sooner: what another call writes at this moment comes and goes
+            _remove_leftovers(folder, deep)
+            yield () if file is None else (file.fileno(),)
+        finally:
+            if file is not None:
+                # Removed while it is held: whoever waits for it sees that it is another file now, and tries again.
+                with suppress(OSError):
+                    remove(folder / LOCK)
+                file.close()
+            if new:
+                with suppress(OSError):  # it holds something
+                    folder.rmdir()
+
+
+@contextmanager
+def tidied(folder: Path) -> Iterator[None]:
+    """A folder for results that others may write to at the same time: what killed processes left in it is removed."""
+    with beneath(folder):
+        make_folder(folder)
+        _remove_leftovers(folder, deep=False)
+        yield
 
 
 def in_use(folder: Path) -> bool:
@@ -69,44 +77,25 @@ def in_use(folder: Path) -> bool:
 
 def _locked(folder: Path, seconds: float, say: Callable[[str], None]) -> IO[bytes] | None:
     """The lock's file, held; None on a file system that knows no locks."""
-    import fcntl
-
     until, told = time.monotonic() + seconds, False
     while True:
         make_folder(folder)  # another call may just have removed it as empty
-        file = None
-        try:
-            file = _opened(folder / LOCK)
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat((folder / LOCK).stat(), os.fstat(file.fileno())):
+        with os_errors_are_user_errors(folder / LOCK), suppress(FileNotFoundError):
+            file = os.fdopen(open_here(folder / LOCK, os.O_RDWR | os.O_CREAT), "rb+")
+            locked = try_lock(file.fileno())
+            if locked is None:
+                say(f"note: {folder} cannot be locked here; let no second call write to it")
+            elif locked is False:
+                if time.monotonic() >= until:
+                    given = f"{folder} is in use by another call"
+                    raise UserError("out", given, "wait until it ends, or another --out")
+                if not told:
+                    say(f"{folder} is in use: waiting for another call to end")
+                told = True
+                time.sleep(SECONDS_BETWEEN_TRIES)
+            if locked is None or (locked and os.fstat(file.fileno()).st_nlink):
                 return file
-        except FileNotFoundError:
-            pass  # removed by the call that held it: the next try makes another
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                given = f"{folder} is in use by another call"
-                raise UserError("out", given, "wait until it ends, or another --out") from None
-            if not told:
-                say(f"{folder} is in use: waiting for processes of another call")
-            told = True
-            time.sleep(SECONDS_BETWEEN_TRIES)
-        except OSError as error:
-            if error.errno not in _NOT_SUPPORTED:
-                raise
-            say(f"note: {folder} cannot be locked here; let no second call write to it")
-            return None
-        if file is not None:
-            file.close()
-
-
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb+")
-    except FileNotFoundError:
-        raise
-    except OSError:
-        with os_errors_are_user_errors(path):
-            raise
+            file.close()  # the call that held it removed it: the next try makes another
 
 
 def holds_anything(folder: Path) -> bool:
@@ -124,9 +113,14 @@ def refuse_links(folder: Path, deep: bool = True) -> None:
 
 
 def _remove_leftovers(folder: Path, deep: bool) -> None:
+    """Files that a killed process was writing; those that another one writes now are locked."""
     for entry in list(_entries(folder, deep)):
-        if entry.name.startswith(TEMPORARY) and entry.is_file(follow_symlinks=False):
-            Path(entry.path).unlink(missing_ok=True)
+        if entry.name.startswith(TEMPORARY):
+            with suppress(OSError):
+                handle = open_here(Path(entry.path), os.O_RDWR)
+                if try_lock(handle) is not False:
+                    remove(Path(entry.path))
+                os.close(handle)
 
 
 def _entries(folder: Path, deep: bool) -> Iterator[os.DirEntry[str]]:

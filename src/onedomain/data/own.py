@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from onedomain.data.domain import MOST_CLASSES, Domain, IntArray
-from onedomain.data.files import allocate
+from onedomain.data.files import allocate, os_errors_are_user_errors
 from onedomain.data.image_files import decode_image, find_images, no_image
 from onedomain.data.progress import progress
 from onedomain.errors import UserError, unknown
@@ -110,7 +110,8 @@ def read_images(files: Sequence[Path], *, size: tuple[int, int] | None, channels
         images = np.empty(shape, np.uint8)
     else:
         with tempfile.NamedTemporaryFile(prefix="onedomain-") as space:  # freed by the system when the array is
-            allocate(Path(space.name), int(np.prod(shape, dtype=np.int64)))
+            with os_errors_are_user_errors(Path(space.name)):
+                allocate(space.fileno(), int(np.prod(shape, dtype=np.int64)))
             images = np.memmap(space, np.uint8, "w+", shape=shape)
 
     def read(place: int) -> None:

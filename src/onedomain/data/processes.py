@@ -71,20 +71,27 @@ def end_when_unwatched() -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
+class StopRequest(threading.Event):
+    """Set by a signal, which decides the exit code."""
+
+    exit_code = 128 + signal.SIGINT
+
+
 @contextmanager
-def stop_requests() -> Iterator[threading.Event]:
+def stop_requests() -> Iterator[StopRequest]:
     """An event that Ctrl-C or SIGTERM sets, so that the running step ends before the state is saved.
 
     A second Ctrl-C stops at once. Outside the main thread Python delivers no signals: the event is never set.
     """
-    stop = threading.Event()
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
 
     def request(number: int, frame: Any) -> None:
         if stop.is_set():
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(number)
+        stop.exit_code = 128 + number
         stop.set()
 
     before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}

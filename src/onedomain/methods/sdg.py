@@ -168,6 +168,8 @@ class SDG(Method):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict({**state, "wae": None})  # V learns the domains: they must be there before it
         if state["wae"] is not None:
+            if not 1 <= self.wae_before <= len(self.augmentation.domains) + 1:
+                raise ValueError(f"wae_before is {self.wae_before}")
             self.wae = self._new_wae(self.wae_before)
             self.wae.load_state_dict(state["wae"])
 

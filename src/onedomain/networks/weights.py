@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import torch
@@ -30,6 +31,8 @@ def load_weights(path: Path, device: torch.device | str = "cpu") -> dict[str, to
 
 def read_tensors(path: Path, device: torch.device | str) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """All tensors of a safetensors file by their names, and the texts of its header."""
+    if not path.is_file():  # a pipe would be waited for without end
+        raise FileNotFoundError(errno.ENOENT, "it is no file", str(path))
     with safe_open(path, framework="pt", device=str(device)) as file:
         return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118 (not a dict)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-MANIFEST = "run.yaml"  # what the run is: all settings, seed, versions, data fingerprint
+from onedomain.data.within import RUN
+
+MANIFEST = RUN  # what the run is: all settings, seed, versions, data fingerprint
 METRICS = "metrics.jsonl"  # what training logged
 CHECKPOINT = "checkpoint.pt"  # from which training resumes
 WEIGHTS = "model.safetensors"  # of the trained network; written last, so that it means a finished run

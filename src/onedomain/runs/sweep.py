@@ -11,6 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -54,7 +55,7 @@ class Grid:
     """What has ended, in that order, and whether the others were stopped on request."""
 
     ended: list[Ended]
-    stopped: bool
+    stopped: int  # what to exit with if they were; 0 if not
 
     @property
     def failed(self) -> list[Ended]:
@@ -145,7 +146,7 @@ def run_jobs(
         finally:
             for child in running:
                 child.kill()
-    return Grid(ended, stopped=len(ended) < len(jobs))
+    return Grid(ended, stopped=stop.exit_code if len(ended) < len(jobs) else 0)
 
 
 def start_process(
@@ -198,7 +199,8 @@ class Child(ABC):
 
     def begins(self, where: str = "") -> None:
         """Its process starts; not for the first time if that was lost with its machine."""
-        self.log.write(f"$ {shlex.join(self.job.command)}{where}\n")
+        with os_errors_are_user_errors(self.job.log):
+            self.log.write(f"$ {shlex.join(self.job.command)}{where}\n")
         if self.begun is not None:
             self.progress, self.first = RunProgress(self.job.name, "starting again"), None
         self.begun = self.begun or time.monotonic()
@@ -211,7 +213,8 @@ class Child(ABC):
             self.first = self.first or self.progress
         else:
             self.last_line = line.strip() or self.last_line
-            self.log.write(line)
+            with suppress(OSError):  # a full disk: what the process says must be taken, or it would wait
+                self.log.write(line)
 
     @property
     def seconds(self) -> float:
@@ -234,7 +237,8 @@ class Child(ABC):
 
     def outcome(self) -> Ended:
         code, error = self._result()
-        self.log.close()
+        with suppress(OSError):
+            self.log.close()
         if code < 0:
             error = f"killed by {signal.Signals(-code).name}"
             error += " (by the system, if memory ran out)" if -code == signal.SIGKILL else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +14,7 @@ import torch
 from torch import nn
 
 from onedomain.data.domain import Domain
+from onedomain.data.folders import sole_use
 from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
 from onedomain.evaluation.scores import Evaluation
@@ -111,10 +113,11 @@ def adapt(
     draws, done = [], dict[tuple[str, str], Evaluation]()
     source_name = run.manifest.source.name
     benchmarks = {pool.name: benchmark, source_name: run.manifest.benchmark}
-    for plan in plans:
-        adapted = _adapted(run, chosen, plan, known, resume, progress)
-        domains = {pool.name: plan.test, source_name: known.held_out}
-        draws.append(before_and_after(run, adapted, domains, benchmarks, done, progress))
+    with nullcontext() if out is None or seeds == 1 else sole_use(Path(out), deep=False):
+        for plan in plans:
+            adapted = _adapted(run, chosen, plan, known, resume, progress)
+            domains = {pool.name: plan.test, source_name: known.held_out}
+            draws.append(before_and_after(run, adapted, domains, benchmarks, done, progress))
     scored = None if known.held_out is None else source_name
     return Adapted(pool.name, scored, tuple(draws), tuple(_notes(run, pool, plans, known)))
 

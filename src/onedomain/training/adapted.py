@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from onedomain.data.domain import Domain
 from onedomain.data.files import to_json_lines, write_atomically
-from onedomain.data.folders import sole_use
+from onedomain.data.folders import SECONDS_TO_WAIT, sole_use
 from onedomain.evaluation.scores import Evaluation, Scores
 from onedomain.runs.layout import BEFORE
 
@@ -150,6 +150,6 @@ def before_and_after(
         if adapted.folder is not None:
             adapted.write_records(new, benchmarks[name])
     if adapted.folder is not None:
-        with sole_use(adapted.folder):
+        with sole_use(adapted.folder, seconds=SECONDS_TO_WAIT):
             write_atomically(adapted.folder / BEFORE, to_json_lines(rows))
     return Draw(adapted, before, after)

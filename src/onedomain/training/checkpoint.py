@@ -32,6 +32,8 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str,
     try:
         tensors, metadata = read_tensors(path, device)
         state = _put_tensors_back(json.loads(metadata["structure"]), tensors)
+        if tensors:
+            raise ValueError(f"a tensor {min(tensors)} has no place")
         if not isinstance(state, dict):
             raise ValueError("its structure is not a mapping")
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as error:
@@ -64,7 +66,7 @@ def _put_tensors_back(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
     if isinstance(value, list):
         return [_put_tensors_back(item, tensors) for item in value]
     if isinstance(value, dict) and _TENSOR in value:
-        tensor = tensors[value[_TENSOR]]
+        tensor = tensors.pop(value[_TENSOR])  # once: many copies of it would fill the memory
         return tensor.contiguous(memory_format=torch.channels_last) if value["channels_last"] else tensor
     if isinstance(value, dict):
         return {key: _put_tensors_back(item, tensors) for key, item in value["dict"]}

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from onedomain.components.state import check_tensors
 from onedomain.data.domain import Domain
 from onedomain.data.folders import in_use
 from onedomain.data.own import as_domain, renamed
@@ -172,11 +173,12 @@ def _class_of(manifest: Manifest) -> type[Method]:
 
 
 def _load_into(module: nn.Module, path: Path) -> None:
+    weights = load_weights(path)
     try:
-        module.load_state_dict(load_weights(path))
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(str(path), f"does not fit the network ({reason})") from None
+        check_tensors(module.state_dict(), weights, "it")
+    except ValueError as error:
+        raise UserError(str(path), f"does not fit the network ({error!s:.200})") from None
+    module.load_state_dict(weights)
 
 
 def _named(

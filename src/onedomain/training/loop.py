@@ -15,7 +15,7 @@ import torch
 
 from onedomain.data.domain import Images, IntArray
 from onedomain.data.files import open_own, os_errors_are_user_errors, to_json_lines, write_atomically
-from onedomain.data.processes import stop_requests
+from onedomain.data.processes import StopRequest, stop_requests
 from onedomain.data.progress import progress
 from onedomain.errors import Interrupted, TrainingDiverged, UserError
 from onedomain.methods.base import Method
@@ -65,7 +65,7 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
                         journal.write(step, keeper.seconds)
                         keeper.save(step)
                     if stopping:
-                        raise interrupted(method, step)
+                        raise interrupted(method, step, stop)
                     prepared = True
                 if prepared:
                     tracker.samples(step)
@@ -86,7 +86,7 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
                 if save:
                     keeper.save(done)
                 if stopping:
-                    raise interrupted(method, done)
+                    raise interrupted(method, done, stop)
     return journal.rows, keeper.seconds
 
 
@@ -121,7 +121,7 @@ class Keeper:
             self.method.load_state_dict(state["method"])
             self.before = seconds
             return step
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, AttributeError) as error:
             reason = " ".join(str(error).split())[:100]
             raise UserError(
                 str(path), f"is no checkpoint of this run ({reason})", "the file that this run wrote"
@@ -140,9 +140,9 @@ class Keeper:
         self.saved = time.monotonic()
 
 
-def interrupted(method: Method, done: int) -> Interrupted:
+def interrupted(method: Method, done: int, stop: StopRequest) -> Interrupted:
     saved = "" if method.folder is None else "; saved"
-    return Interrupted(f"stopped at step {done} of {method.settings.steps}{saved}")
+    return Interrupted(f"stopped at step {done} of {method.settings.steps}{saved}", stop.exit_code)
 
 
 class ShuffledBatches:

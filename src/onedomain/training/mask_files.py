@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onedomain.data.files import make_folder, write_atomically
+from onedomain.data.files import write_atomically
+from onedomain.data.folders import tidied
 from onedomain.data.image_files import decode_image, image_size
 from onedomain.errors import UserError
 from onedomain.evaluation.masks import mask_as_png, uncertainty_as_png
@@ -27,25 +28,24 @@ def predict_to_files(run: Run, files: Sequence[str], folder: Path) -> list[dict[
     pixels = [
         decode_image(Path(file), (height, width), channels) for file in files
     ]  # all are read before any is written
-    make_folder(folder)
-    rows = []
-    for file, name, image in zip(files, names, pixels, strict=True):
-        size = image_size(Path(file))
-        said = run.predict(image[None])
-        mask, uncertainty = folder / f"{name}.mask.png", folder / f"{name}.uncertainty.png"
-        write_atomically(mask, mask_as_png(said.labels[0], run.classes, size))
-        write_atomically(uncertainty, uncertainty_as_png(said.uncertainty[0], run.classes, size))
-        shares = np.bincount(said.labels[0].ravel(), minlength=len(run.classes)) / said.labels[0].size
-        rows.append(
-            {
-                "file": file,
-                "mask": str(mask),
-                "uncertainty_map": str(uncertainty),
-                "shares": {name: float(share) for name, share in zip(run.classes, shares, strict=True) if share > 0},
-                "uncertainty": float(said.uncertainty[0].mean()),
-                "mutual_information": float(said.mutual_information[0].mean()),
-                "domain_score": None if said.domain_score is None else float(said.domain_score[0]),
-                "out_of_domain": None if said.out_of_domain is None else bool(said.out_of_domain[0]),
-            }
-        )
-    return rows
+    with tidied(folder):
+        return [_predicted(run, *each, folder) for each in zip(files, names, pixels, strict=True)]
+
+
+def _predicted(run: Run, file: str, name: str, image: np.ndarray, folder: Path) -> dict[str, Any]:
+    size = image_size(Path(file))
+    said = run.predict(image[None])
+    mask, uncertainty = folder / f"{name}.mask.png", folder / f"{name}.uncertainty.png"
+    write_atomically(mask, mask_as_png(said.labels[0], run.classes, size))
+    write_atomically(uncertainty, uncertainty_as_png(said.uncertainty[0], run.classes, size))
+    shares = np.bincount(said.labels[0].ravel(), minlength=len(run.classes)) / said.labels[0].size
+    return {
+        "file": file,
+        "mask": str(mask),
+        "uncertainty_map": str(uncertainty),
+        "shares": {name: float(share) for name, share in zip(run.classes, shares, strict=True) if share > 0},
+        "uncertainty": float(said.uncertainty[0].mean()),
+        "mutual_information": float(said.mutual_information[0].mean()),
+        "domain_score": None if said.domain_score is None else float(said.domain_score[0]),
+        "out_of_domain": None if said.out_of_domain is None else bool(said.out_of_domain[0]),
+    }

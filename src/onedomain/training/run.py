@@ -16,7 +16,7 @@ from onedomain._version import __version__
 from onedomain.data.corruptions import in_record
 from onedomain.data.domain import Domain, IntArray
 from onedomain.data.files import to_json_lines, write_atomically
-from onedomain.data.folders import sole_use
+from onedomain.data.folders import SECONDS_TO_WAIT, sole_use
 from onedomain.data.memory import images_at_once
 from onedomain.data.own import as_domain, as_images, renamed
 from onedomain.data.progress import progress as show_progress
@@ -235,7 +235,7 @@ class Run:
             raise UserError("run", "has no folder", "a run that was saved or trained with out=")
         new = self.records(evaluation, benchmark)
         replaced = {(row["benchmark"], row["domain"]) for row in new}
-        with sole_use(self.folder):
+        with sole_use(self.folder, seconds=SECONDS_TO_WAIT):
             for outcome in evaluation.outcomes.values():
                 save_outcome(outcome, self.folder, benchmark)
             path = self.folder / RESULTS

@@ -18,6 +18,7 @@ from onedomain.data.files import changed_since, make_folder, write_atomically
 from onedomain.data.folders import holds_anything, sole_use
 from onedomain.data.image_files import decode_image, find_images
 from onedomain.data.progress import progress
+from onedomain.data.within import beneath
 from onedomain.errors import UserError
 
 MADE = "corrupted.json"  # is in a folder that `corrupt_folder` filled, and says how
@@ -72,7 +73,7 @@ def corrupt_folder(
                 inside = file.relative_to(folder)
                 pictures.append(Picture(file, inside.as_posix(), below / inside, Corruption(kind, severity)))
     used: Counter[str] = Counter()
-    work = partial(_corrupt_file, seed=seed, constants=constants, overlays=overlays)
+    work = partial(_corrupt_file, seed=seed, constants=constants, overlays=overlays, within=out)
     with sole_use(out):
         changed = changed_since(out / MADE, made)
         if changed:
@@ -90,14 +91,15 @@ def corrupt_folder(
     return used
 
 
-def _corrupt_file(picture: Picture, seed: int, constants: str | None, overlays: Path) -> str:
+def _corrupt_file(picture: Picture, seed: int, constants: str | None, overlays: Path, within: Path) -> str:
     """Decode, corrupt and write one image; the name of the constants that suited it."""
     pixels = decode_image(picture.file, None, channels=3)
     name = constants or set_for(*pixels.shape[:2])
     corrupted = corrupt(
         pixels[None], *picture.corruption, seed=seed, keys=[picture.key], constants=name, overlays=overlays
     )
-    write_atomically(picture.out, _encoded(corrupted[0], picture.out))
+    with beneath(within):  # this may be a process of its own
+        write_atomically(picture.out, _encoded(corrupted[0], picture.out))
     return name
 
 

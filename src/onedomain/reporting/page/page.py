@@ -10,7 +10,8 @@ from importlib import resources
 from pathlib import Path
 
 from onedomain._version import __version__
-from onedomain.data.files import make_folder, write_atomically
+from onedomain.data.files import write_atomically
+from onedomain.data.folders import tidied
 from onedomain.errors import UserError
 from onedomain.reporting.page.runs import run_details
 from onedomain.reporting.page.sections import section
@@ -28,8 +29,8 @@ def write_report(folders: Sequence[str | Path], out: str | Path) -> Path:
     if path.is_file() and not _is_page(path):
         raise UserError("--out", f"{path} is there and is no web page", "a new file, or an old report")
     page = render(read_runs(folders))
-    make_folder(path.parent)
-    write_atomically(path, page)
+    with tidied(path.parent):
+        write_atomically(path, page)
     return path
 
 

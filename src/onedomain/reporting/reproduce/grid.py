@@ -200,7 +200,7 @@ def run_grid(
     if done:
         say(f"{done} of {len(runs)} runs are there already")
     if done == len(runs):
-        return Grid([], stopped=False)
+        return Grid([], stopped=0)
     expected = estimate(runs, benches)
     ended: list[Ended] = []
     with request.connected() as cluster:
@@ -226,8 +226,9 @@ def run_grid(
             ended += grid.ended
             if grid.stopped:
                 left = len(expected.runs) - len(ended)
-                raise Interrupted(f"stopped with {left} of {len(runs)} runs to go; go on with: {request.to_go_on()}")
-    return Grid(ended, stopped=False)
+                told = f"stopped with {left} of {len(runs)} runs to go; go on with: {request.to_go_on()}"
+                raise Interrupted(told, grid.stopped)
+    return Grid(ended, stopped=0)
 
 
 def collect(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> list[dict[str, Any]]:
