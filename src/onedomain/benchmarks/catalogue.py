@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Iterator, MutableMapping
+from collections import UserDict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ FIRST = "digits"  # the file whose benchmarks are listed first: one of them need
 FILE = "FILE.py"  # stands for a file of the user's own in a list of what is allowed
 
 
-class Catalogue(MutableMapping[str, Benchmark]):
+class Catalogue(UserDict[str, Benchmark]):
     """Benchmarks by name. One that another package declares is imported when it is asked for.
 
     A file of this room declares its benchmarks as `BENCHMARKS`. Another package declares an entry point of the group
@@ -26,31 +27,27 @@ class Catalogue(MutableMapping[str, Benchmark]):
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, Benchmark] = {}
+        super().__init__()
         modules = pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__)
         files = [module.name for module in modules if not module.ispkg]
         files.remove("catalogue")
         for file in sorted(files, key=lambda name: (name != FIRST, name)):
             declared = getattr(importlib.import_module(f"{PACKAGE}.{file}"), "BENCHMARKS", ())
-            self._known.update({benchmark.name: benchmark for benchmark in declared})
+            self.data.update({benchmark.name: benchmark for benchmark in declared})
 
-    def __getitem__(self, name: str) -> Benchmark:
-        if name not in self._known:
-            entry = installed(PACKAGE)[name]  # a KeyError, as of any mapping
-            found = load(entry, PACKAGE)
-            if not (isinstance(found, Benchmark) and found.name == name):
-                raise OnedomainError(f"benchmark: {entry.value} is no Benchmark called {name!r}")
-            self._known[name] = found
-        return self._known[name]
+    def __missing__(self, name: str) -> Benchmark:
+        entry = installed(PACKAGE)[name]  # a KeyError, as of any mapping
+        found = load(entry, PACKAGE)
+        if not (isinstance(found, Benchmark) and found.name == name):
+            raise OnedomainError(f"benchmark: {entry.value} is no Benchmark called {name!r}")
+        self.data[name] = found
+        return found
 
-    def __setitem__(self, name: str, benchmark: Benchmark) -> None:
-        self._known[name] = benchmark
-
-    def __delitem__(self, name: str) -> None:
-        del self._known[name]
+    def __contains__(self, name: object) -> bool:
+        return name in list(self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._known, *installed(PACKAGE)]))
+        return iter(dict.fromkeys([*self.data, *installed(PACKAGE)]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

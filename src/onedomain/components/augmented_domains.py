@@ -77,11 +77,9 @@ class AugmentedDomain:
         return self.done == len(self.chosen)
 
     def next_batch(self, count: int, device: torch.device | str) -> Batch:
-        """The images that are next to be replaced."""
         return self.pool.batch(self.chosen[self.done : self.done + count], device)
 
     def extend(self, images: torch.Tensor) -> None:
-        """Write what the images of `next_batch` became."""
         stop = self.done + len(images)
         self.images[self.done : stop] = images.permute(0, 2, 3, 1).cpu().numpy()
         if isinstance(self.images, np.memmap):

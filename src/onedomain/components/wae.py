@@ -131,6 +131,13 @@ class SegmentationAutoEncoder(ConvAutoEncoder):
         super().__init__(image_shape, (32, 64, 128), hidden, code, kernel=5, stride=4, small_enough=4)
 
 
+AUTO_ENCODERS: dict[str, Callable[[tuple[int, int, int]], AutoEncoder]] = {
+    "dense": DenseAutoEncoder,
+    "conv": ConvAutoEncoder,
+    "segmentation": SegmentationAutoEncoder,
+}
+
+
 def discriminator(code: int, hidden: Sequence[int] = (128,)) -> nn.Sequential:
     """Tells codes from draws of the prior: (N, code) → logits (N, 1). The paper's is {128, 1}.
 

@@ -25,8 +25,6 @@ _COLOUR_TYPES = {0: "grey", 2: "RGB", 3: "indexed", 4: "grey with alpha", 6: "RG
 
 
 class Frame(NamedTuple):
-    """One image and its mask."""
-
     image: Path
     mask: Path
 

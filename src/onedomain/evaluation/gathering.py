@@ -17,8 +17,6 @@ LONGEST_MASK = 512  # of their sides: larger ones are thinned out
 
 
 class Gathering:
-    """Collects an outcome while a domain is scored, batch by batch in the domain's order."""
-
     def __init__(self, domain: Domain, unseen: bool) -> None:
         self.domain, self.unseen = domain, unseen
         # Of the number of images alone: all runs show the same ones. In random order: folders are sorted by class.
@@ -29,7 +27,6 @@ class Gathering:
         self.places: list[IntArray] = []  # in the sample, of what is in `sampled`
 
     def add(self, batch: Batch, said: Predictive, domain_score: torch.Tensor | None) -> None:
-        """Take the next images and their predictions."""
         confidence, predicted = said.probabilities.max(1)
         values = {"confidence": confidence, "uncertainty": said.entropy}
         if self.domain.dense:

@@ -16,16 +16,8 @@ MASKS = ("mask_images", "mask_truth", "mask_predicted", "mask_uncertainty")
 class Outcome:
     """The answers of a run on one domain, in the domain's order, and a fixed sample of its images.
 
-    `confidence` is the probability of the class that was predicted, `uncertainty` the entropy of the prediction in
-    nats; `domain_score` is None for a run without a calibration. `sample` are indices into the domain, the same for
-    every run that was scored on as many images; the embedding (None if the network's layer is not named) and the
-    probabilities are of all of them, `sample_images`, bytes of (height, width, channels), of the first ones.
-
-    For segmentation a number per pixel would be too large: `labels` and `predicted` are None, `shares_right` is the
-    share of an image's pixels that are right, the other values are means over its pixels; void ones do not count,
-    and an image of nothing else has NaN. Of the first images of the sample there are pictures of their own size: bytes
-    (`mask_images`), true and predicted classes (n, H, W), and the entropy of each pixel in nats; `void` is the class
-    that never counts.
+    For segmentation a number per pixel would be too large: answers are means over an image's pixels, but void ones,
+    and an image of nothing else has NaN. Of the first images of the sample there are pictures of their own size.
     """
 
     domain: str
@@ -37,21 +29,21 @@ class Outcome:
     fingerprint: str
     benchmark: str | None
     value_range: tuple[float, float]  # of a pixel: what is 0 and what is 255 in `sample_images`
-    confidence: FloatArray = field(repr=False)
-    uncertainty: FloatArray = field(repr=False)
-    sample: IntArray = field(repr=False)
+    confidence: FloatArray = field(repr=False)  # the probability of the class that was predicted
+    uncertainty: FloatArray = field(repr=False)  # the entropy of the prediction, in nats
+    sample: IntArray = field(repr=False)  # indices into the domain, the same for every run scored on as many images
     sample_probabilities: FloatArray = field(repr=False)
-    sample_images: ByteArray = field(repr=False)
-    labels: IntArray | None = field(default=None, repr=False)
+    sample_images: ByteArray = field(repr=False)  # of the first of the sample, (height, width, channels) each
+    labels: IntArray | None = field(default=None, repr=False)  # None for segmentation, and so is `predicted`
     predicted: IntArray | None = field(default=None, repr=False)
-    shares_right: FloatArray | None = field(default=None, repr=False)
-    domain_score: FloatArray | None = field(default=None, repr=False)
-    sample_embedding: FloatArray | None = field(default=None, repr=False)
-    void: int | None = None
+    shares_right: FloatArray | None = field(default=None, repr=False)  # of an image's pixels; for segmentation alone
+    domain_score: FloatArray | None = field(default=None, repr=False)  # None for a run without a calibration
+    sample_embedding: FloatArray | None = field(default=None, repr=False)  # None if the network's layer is not named
+    void: int | None = None  # the class that never counts
     mask_images: ByteArray | None = field(default=None, repr=False)
-    mask_truth: IntArray | None = field(default=None, repr=False)
+    mask_truth: IntArray | None = field(default=None, repr=False)  # classes, (n, H, W), as `mask_predicted`
     mask_predicted: IntArray | None = field(default=None, repr=False)
-    mask_uncertainty: FloatArray | None = field(default=None, repr=False)
+    mask_uncertainty: FloatArray | None = field(default=None, repr=False)  # the entropy of each pixel, in nats
 
     @property
     def dense(self) -> bool:

@@ -15,17 +15,10 @@ from onedomain.data.corruptions import Corruption
 from onedomain.data.domain import Batch, Domain
 from onedomain.data.memory import images_at_once
 from onedomain.errors import OnedomainError, UserError
+from onedomain.evaluation import measures
 from onedomain.evaluation.calibration import Calibration
 from onedomain.evaluation.counters import ConfidenceBins, DoubtHistogram, Overlaps
 from onedomain.evaluation.gathering import Gathering
-from onedomain.evaluation.measures import (
-    CALIBRATION_BINS,
-    BoolArray,
-    FloatArray,
-    area_under_risk_coverage,
-    error_auroc,
-    wilson_interval,
-)
 from onedomain.evaluation.outcome import Outcome
 
 SMALLEST = 1e-300  # of a probability whose logarithm is taken
@@ -131,15 +124,13 @@ def score(
     `batch_size` is the most images that are passed at once: fewer, if they are large. `gathering` collects on the same
     way what is said of each image.
     """
-    bins = ConfidenceBins(CALIBRATION_BINS)
+    bins = ConfidenceBins(measures.CALIBRATION_BINS)
     overlaps = Overlaps(len(domain.classes))
     answers: _Answers | DoubtHistogram = DoubtHistogram() if domain.dense else _Answers()
     loss = brier = entropy = 0.0
     done = counted = correct = 0
     domain_scores = []
-    height, width, _ = domain.image_shape
-    at_once = images_at_once(height, width, batch_size, classes=len(domain.classes) if domain.dense else 1)
-    for batch in batches_in_order(domain, at_once, device):
+    for batch in batches_in_order(domain, batch_size, device):
         predictive = predict(batch.images)
         probabilities, doubt, labels = predictive.probabilities, predictive.entropy, batch.labels
         if domain.dense:
@@ -172,7 +163,7 @@ def score(
     if counted == 0:
         raise UserError(f"domain '{domain.name}' ({domain.split})", "every pixel is void", "at least one that counts")
     # Pixels of one image are not independent: for dense labels, too, the interval counts images.
-    low, high = wilson_interval(correct / counted, len(domain))
+    low, high = measures.wilson_interval(correct / counted, len(domain))
     scored = np.concatenate(domain_scores) if calibration is not None else None
     iou = dict(zip(domain.classes, overlaps.intersection_over_union(), strict=True)) if domain.dense else {}
     miou_low, miou_high = overlaps.interval() if domain.dense else (None, None)
@@ -205,21 +196,29 @@ class _Answers:
     """Right and wrong answers with their doubt, one per image: few enough to keep."""
 
     def __init__(self) -> None:
-        self.rights: list[BoolArray] = []
-        self.doubts: list[FloatArray] = []
+        self.rights: list[measures.BoolArray] = []
+        self.doubts: list[measures.FloatArray] = []
 
     def add(self, right: torch.Tensor, doubt: torch.Tensor) -> None:
         self.rights.append(right.cpu().numpy())
         self.doubts.append(doubt.cpu().numpy())
 
     def error_auroc(self) -> float | None:
-        return error_auroc(np.concatenate(self.rights), np.concatenate(self.doubts))
+        return measures.error_auroc(np.concatenate(self.rights), np.concatenate(self.doubts))
 
     def aurc(self) -> float:
-        return area_under_risk_coverage(np.concatenate(self.rights), np.concatenate(self.doubts))
+        return measures.area_under_risk_coverage(np.concatenate(self.rights), np.concatenate(self.doubts))
 
 
-def batches_in_order(domain: Domain, batch_size: int, device: torch.device | str) -> Iterator[Batch]:
-    """All images once, in order, the last partial batch included."""
-    for start in range(0, len(domain), batch_size):
-        yield domain.batch(range(start, min(start + batch_size, len(domain))), device)
+def batches_in_order(
+    domain: Domain, most: int, device: torch.device | str, dense: bool | None = None
+) -> Iterator[Batch]:
+    """All images once, in order, the last partial batch included; fewer than `most` at once if they are large.
+
+    `dense` says whether the network answers for every pixel, where the domain has no labels that tell.
+    """
+    height, width, _ = domain.image_shape
+    classes = len(domain.classes) if (domain.dense if dense is None else dense) else 1
+    size = images_at_once(height, width, most, classes=classes)
+    for start in range(0, len(domain), size):
+        yield domain.batch(range(start, min(start + size, len(domain))), device)

@@ -38,20 +38,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Setup:
-    """All that a method works with.
-
-    `images` are a few images of the right shape, to try layers on. Without a `source` the method is trained already and
-    only answers. `folder` is the run folder, for what is too large for memory. `shots` are the images that an
-    adaptation drew from its target.
-    """
+    """All that a method works with. Without a `source` it is trained already, and only answers."""
 
     network: NamedNetwork
-    images: torch.Tensor
+    images: torch.Tensor  # a few of the right shape, to try layers on
     device: torch.device
     source: Domain | None = None
-    shots: Domain | None = None
+    shots: Domain | None = None  # the images that an adaptation drew from its target
     seed: int = 0
-    folder: Path | None = None
+    folder: Path | None = None  # of the run, for what is too large for memory
 
 
 class Method(Stateful, ABC):

@@ -74,9 +74,12 @@ class GUD(Method):
         self.networks = [self.network, *(NamedNetwork(other, embedding=self.network.embedding) for other in others)]
         self.optimisers = [self.optimiser_for(network.module) for network in self.networks]
         if setup.source is not None:
+            names = [f"augmented-{place + 1}" for place in range(len(self.networks))] if others else ["augmented"]
             self.augmentations = [
-                Augmentation(setup.source, self.settings.round_size, (self.seed, place), self._folder(place))
-                for place in range(len(self.networks))
+                Augmentation(
+                    setup.source, self.settings.round_size, (self.seed, place), self.folder and self.folder / name
+                )
+                for place, name in enumerate(names)
             ]
 
     def preparation_cost(self, images: int) -> float:
@@ -142,8 +145,3 @@ class GUD(Method):
                 steps=self.settings.ascent_steps,
                 project=near_range(self.source.value_range, self.settings.range_margin),
             )
-
-    def _folder(self, place: int) -> Any:
-        if self.folder is None:
-            return None
-        return self.folder / ("augmented" if len(self.networks) == 1 else f"augmented-{place + 1}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -16,15 +16,7 @@ from onedomain.components.descent import descend
 from onedomain.components.equations import ada_objective, relaxation, semantic_distance, task_loss
 from onedomain.components.meta import Model, batch_losses, meta_gradient
 from onedomain.components.transport import wasserstein
-from onedomain.components.wae import (
-    WAE_COST,
-    AutoEncoder,
-    ConvAutoEncoder,
-    DenseAutoEncoder,
-    SegmentationAutoEncoder,
-    WAESettings,
-    WAETraining,
-)
+from onedomain.components.wae import AUTO_ENCODERS, WAE_COST, AutoEncoder, WAESettings, WAETraining
 from onedomain.data.domain import Batch, Domain
 from onedomain.data.memory import images_at_once
 from onedomain.methods.base import Method, Part, Setup
@@ -32,11 +24,6 @@ from onedomain.settings import Settings
 
 TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on,
 TRANSPORT_VALUES = 2**24  # or fewer, so that they have no more values than this
-AUTO_ENCODERS: dict[str, Callable[[tuple[int, int, int]], AutoEncoder]] = {
-    "dense": DenseAutoEncoder,
-    "conv": ConvAutoEncoder,
-    "segmentation": SegmentationAutoEncoder,
-}
 
 
 class SDGSettings(Settings):

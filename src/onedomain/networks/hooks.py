@@ -36,11 +36,7 @@ def watched(network: NamedNetwork) -> Iterator[Seen]:
     """Inside, a pass through the network leaves the inputs and outputs of its perturbed layers, and z."""
     seen = Seen()
 
-    def keep_images(_network: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        seen.inputs.append(inputs[0])
-        seen.outputs.append(inputs[0])
-
-    def keep_layer(_layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    def keep(_layer: nn.Module | None, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         if not inputs or not isinstance(inputs[0], Tensor):
             raise UserError("perturb", "a named layer is called without a tensor in the first place", "another layer")
         seen.inputs.append(inputs[0])
@@ -51,7 +47,7 @@ def watched(network: NamedNetwork) -> Iterator[Seen]:
 
     with ExitStack() as hooks:
         for name in network.perturb:
-            hooks.enter_context(_hook(network, name, keep_images, keep_layer))
+            hooks.enter_context(_hook(network, name, lambda _network, inputs: keep(None, inputs, inputs[0]), keep))
         if network.embedding is not None:
             embedding = network.module.get_submodule(network.embedding)
             hooks.enter_context(embedding.register_forward_hook(keep_embedding))

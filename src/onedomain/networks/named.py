@@ -145,7 +145,6 @@ def build_network(
 
 
 def own_network(module: nn.Module, embedding: str | None = None, perturb: Sequence[str] = ()) -> NamedNetwork:
-    """A network of the user's own."""
     if not isinstance(module, nn.Module):
         raise UserError("network", f"got a {type(module).__name__}", "a torch.nn.Module, or the name of a network")
     kind = type(module)

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from torch import nn
 
@@ -17,16 +17,8 @@ PACKAGE = "onedomain.networks"
 Built = TypeVar("Built", bound=nn.Module)
 
 
-class Build(Protocol):
-    """Makes a network for a number of classes and images of (height, width, channels).
-
-    What it makes is an `nn.Module` that names its layers: `embedding`, the one whose output is z = F(x), and `perturb`,
-    those whose outputs Uncertain SDG perturbs.
-    """
-
-    def __call__(self, classes: int, image_shape: tuple[int, int, int], /) -> Any: ...
-
-
+# Makes a network for a number of classes and images of (height, width, channels): a module that names its layers.
+Build = Callable[[int, tuple[int, int, int]], Any]
 _DECLARED: dict[str, Build] = {}
 
 

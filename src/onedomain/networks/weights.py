@@ -22,7 +22,6 @@ def save_weights(path: Path, weights: dict[str, torch.Tensor]) -> None:
 
 
 def load_weights(path: Path, device: torch.device | str = "cpu") -> dict[str, torch.Tensor]:
-    """What `save_weights` wrote, or any other tool."""
     try:
         return read_tensors(path, device)[0]
     except (SafetensorError, OSError) as error:

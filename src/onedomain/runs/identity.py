@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -81,18 +81,18 @@ def identify(run: Manifest | Mapping[str, Any]) -> Identity:
     info = row.get("adaptation")
     scratch = any(each.get("from_scratch") for each in _history(info))
     facts = {"method": row["method"], "benchmark": row.get("trained_on"), "seed": row["seed"]}
-    facts |= {"source": row.get("source"), **dict(_flat(row.get("about_source", {}), "source."))}
-    facts |= dict(_flat(row.get("network", {}), "network."))
+    facts |= {"source": row.get("source"), **_under("source.", row.get("about_source", {}))}
+    facts |= _under("network.", row.get("network", {}))
     parts = [("", row), *((f"{LAST}{BEFORE_IT * place}", each) for place, each in enumerate(_history(info)))]
     usually: dict[str, Any] = {}
     names: list[str] = []
     for prefix, part in parts:
         if prefix:
-            facts |= {f"{prefix}{name}": value for name, value in part.items() if name not in _OF_NO_MATTER}
+            facts |= _under(prefix, {name: value for name, value in part.items() if name not in _OF_NO_MATTER})
         if prefix and part.get("from_scratch"):
             continue  # its settings are those of the run
-        facts |= {f"{prefix}{name}": value for name, value in part["settings"].items()}
-        usually |= {f"{prefix}{name}": value for name, value in (part.get("usually") or {}).items()}
+        facts |= _under(prefix, part["settings"])
+        usually |= _under(prefix, part.get("usually") or {})
         names += [f"{prefix}{name}" for name in part["settings"]]
     known = all(part.get("usually") is not None for _, part in parts)
     return Identity(facts, usually if known else None, frozenset(names), info is not None, scratch)
@@ -150,5 +150,5 @@ def _history(info: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
     return [] if info is None else [info, *_history(info.get("before"))]
 
 
-def _flat(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    return ((f"{prefix}{name}", value) for name, value in values.items())
+def _under(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{prefix}{name}": value for name, value in values.items()}

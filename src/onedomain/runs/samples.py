@@ -43,20 +43,14 @@ MOMENT = {
 
 @dataclass(frozen=True)
 class AugmentedSample:
-    """Some images of an augmented domain.
-
-    `originals` and `images` are bytes of (N, height, width, channels), cut off at the range of the source's pixels.
-    `origins` says where an original comes from: 0 is the source, n the n-th augmented domain. `embedding`, float16 of
-    (M, D), is of the same and of more images, None before the run was scored; `labels` has M classes, of which the
-    first N are those of the images, and is empty for segmentation.
-    """
+    """Some images of an augmented domain, and of more of them where they are embedded."""
 
     domain: str
-    originals: ByteArray = field(repr=False)
+    originals: ByteArray = field(repr=False)  # (N, height, width, channels), cut off at the source's range, as `images`
     images: ByteArray = field(repr=False)
-    labels: IntArray = field(repr=False)
-    origins: IntArray = field(repr=False)
-    embedding: FloatArray | None = field(default=None, repr=False)
+    labels: IntArray = field(repr=False)  # (M,), the first N are those of the images; empty for segmentation
+    origins: IntArray = field(repr=False)  # where an original comes from: 0 is the source, n the n-th augmented domain
+    embedding: FloatArray | None = field(default=None, repr=False)  # float16 of (M, D); None before the run was scored
 
 
 def read_samples(folder: Path) -> list[AugmentedSample]:
@@ -120,7 +114,6 @@ class Snapshot:
 
 
 def read_snapshots(folder: Path) -> list[Snapshot]:
-    """All snapshots of a run folder, the first moment first."""
     snapshots = []
     for path in sorted((folder / SNAPSHOTS).glob(f"step-*{SUFFIX}")):
         about, arrays = load_arrays(path)

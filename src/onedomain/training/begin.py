@@ -18,9 +18,9 @@ from onedomain._version import __version__
 from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Domain
 from onedomain.data.folders import sole_use
-from onedomain.data.memory import images_at_once
 from onedomain.errors import UserError
 from onedomain.evaluation.calibration import MOST_IMAGES, Calibration, calibrate
+from onedomain.evaluation.scores import batches_in_order
 from onedomain.methods.base import Method, Setup
 from onedomain.networks import NamedNetwork
 from onedomain.runs.identity import refuse_changes
@@ -127,12 +127,9 @@ def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calib
     def said(domain: Domain) -> Iterator[Predictive]:
         # From all over the domain: folders are sorted by class.
         some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
-        height, width, _ = domain.image_shape
-        classes = len(domain.classes) if domain.dense else 1
-        size = images_at_once(height, width, min(250, 4 * method.settings.batch_size), classes=classes)
-        for start in range(0, len(some), size):
-            images = domain.batch(some[start : start + size], method.device).images
-            yield method.predictive(images, draws=0)
+        at_once = min(250, 4 * method.settings.batch_size)
+        for batch in batches_in_order(domain.subset(some), at_once, method.device):
+            yield method.predictive(batch.images, draws=0)
 
     with seeded(method.seed):  # a dataset may be random
         return calibrate(said(source), said(held_out or source), held_out is not None)

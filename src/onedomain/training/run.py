@@ -17,7 +17,6 @@ from onedomain.data.corruptions import in_record
 from onedomain.data.domain import Domain, IntArray
 from onedomain.data.files import to_json_lines, write_atomically
 from onedomain.data.folders import SECONDS_TO_WAIT, sole_use
-from onedomain.data.memory import images_at_once
 from onedomain.data.own import as_domain, as_images, renamed
 from onedomain.data.progress import progress as show_progress
 from onedomain.errors import UserError
@@ -134,15 +133,13 @@ class Run:
     def predict(self, images: Any, *, batch_size: int = 250) -> Predictions:
         """Classify images, given as `as_images` takes them."""
         array = as_images(images)
-        _, height, width, channels = array.shape
         unlabelled = Domain("images", "predict", array, np.zeros(len(array), np.int64), self.classes)
-        self._check_images("images", (height, width, channels), unlabelled.value_range)
+        self._check_images("images", unlabelled.image_shape, unlabelled.value_range)
         rows = []
         dense = self.manifest.source.dense
         # Segmentation gives pixels times classes: single precision is enough, and half as large.
         kept = torch.float32 if dense else torch.float64
-        at_once = images_at_once(height, width, batch_size, classes=len(self.classes) if dense else 1)
-        for batch in batches_in_order(unlabelled, at_once, self.method.device):
+        for batch in batches_in_order(unlabelled, batch_size, self.method.device, dense):
             said = self.method.predictive(batch.images)
             row = {
                 "probabilities": said.probabilities.to(kept),

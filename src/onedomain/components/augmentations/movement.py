@@ -24,7 +24,10 @@ def moved(batch: Batch, *, turn: float, zoom: float, shear: float, shift: float)
     matrices = lookups(
         math.radians(turn) * angle, (1 + zoom) ** size, shear * slant, width * shift * right, height * shift * down
     )
-    grid = F.affine_grid(_by_sides(matrices, height, width), list(images.shape), align_corners=False)
+    # Maps of pixels as maps of coordinates that go from −1 to 1 along either side
+    half = torch.tensor([width / 2, height / 2], device=images.device, dtype=images.dtype)
+    matrices = matrices * torch.cat([half, torch.ones_like(half[:1])]) / half[:, None]
+    grid = F.affine_grid(matrices, list(images.shape), align_corners=False)
     found = F.grid_sample(images, grid, padding_mode="border", align_corners=False)
     if labels.dim() == 3:
         values = labels[:, None].to(images.dtype)
@@ -42,10 +45,3 @@ def lookups(angle: Tensor, size: Tensor, slant: Tensor, right: Tensor, down: Ten
     across, along = (cos + slant * sin, sin - slant * cos), (-sin, cos)
     rows = [torch.stack([*row, -(row[0] * right + row[1] * down)], 1) for row in (across, along)]
     return torch.stack(rows, 1)
-
-
-def _by_sides(matrices: Tensor, height: int, width: int) -> Tensor:
-    """Maps of pixels as maps of coordinates that go from −1 to 1 along either side."""
-    half = torch.tensor([width / 2, height / 2], device=matrices.device, dtype=matrices.dtype)
-    ones = torch.ones(1, device=matrices.device, dtype=matrices.dtype)
-    return matrices * torch.cat([half, ones]) / half[:, None]

@@ -115,7 +115,6 @@ def _encoded(pixels: Bytes, path: Path) -> bytes:
 
 
 def parse_severities(text: str) -> tuple[int, ...]:
-    """`3` or `all`."""
     if text == "all":
         return SEVERITIES
     if text not in map(str, SEVERITIES):

@@ -65,8 +65,6 @@ F = TypeVar("F", bound=Found)
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset(ABC, Generic[F]):
-    """A public data set."""
-
     name: str
     what: str
     parts: tuple[str, ...] = ("train", "test")  # what can be loaded: splits, or domains
@@ -115,7 +113,6 @@ class Dataset(ABC, Generic[F]):
         return found
 
     def find_all(self, data_dir: Folder) -> dict[str, F]:
-        """The files of every part that is there."""
         found = {part: self.find(part, data_dir) for part in self.parts}
         return {part: files for part, files in found.items() if files}
 
@@ -124,7 +121,6 @@ class Dataset(ABC, Generic[F]):
         return self.get.format(name=self.name, split=part)
 
     def list(self, data_dir: Folder) -> Row:
-        """Whether it is there."""
         return self._row(Path(data_dir), checked=False)
 
     def check(self, data_dir: Folder) -> Row:

@@ -39,8 +39,6 @@ VOID = 11
 
 
 class CamVid(Dataset[Found]):
-    """Three splits in one file."""
-
     def load(self, part: str, data_dir: Folder) -> Domain:
         images, labels = self.read(part, data_dir)
         name, _, split = part.partition("_")
@@ -53,7 +51,6 @@ class CamVid(Dataset[Found]):
         return day.subset(np.flatnonzero(apart == (split == "calibration")), split)
 
     def read(self, part: str, data_dir: Folder) -> tuple[np.ndarray, np.ndarray]:
-        """The images and masks of one split."""
         [path] = self.require(part, data_dir).paths
         images, labels = (npz_array(path, f"{letter}_{part}") for letter in "xy")
         for what, array, shape in ((f"x_{part}", images, (*SHAPE, 3)), (f"y_{part}", labels, SHAPE)):

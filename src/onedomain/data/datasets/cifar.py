@@ -29,8 +29,6 @@ _PLANES = 3 * SIDE * SIDE  # bytes per image: all red values, then green, then b
 
 
 class Version(NamedTuple):
-    """One of the two published versions."""
-
     archive: str
     folder: str  # in the archive, and what it unpacks to
     splits: Mapping[str, tuple[str, ...]]

@@ -21,8 +21,6 @@ CONTRAST, BRIGHTNESS = 0.4, 0.15
 
 
 class ShotsSettings(Settings):
-    """How the drawn images are shown."""
-
     vary: float = Field(
         0.0, ge=0, le=4, description="how far drawn images are moved and relit at every step; 0: as they are (paper)"
     )

@@ -58,7 +58,8 @@ class FADA(TwoDomains):
     def step(self, batch: Batch, step: int) -> dict[str, Tensor]:
         settings = self.settings
         if step < settings.pretrain_steps:
-            return self.train_on_source(batch)
+            loss = task_loss(self.network(batch.images), batch.labels).mean()
+            return descend(self.optimiser, loss, task=loss)
         target = self.beside(batch)
         pairs = balanced(pair_groups(batch.labels, target.labels))
         if step < settings.pretrain_steps + settings.discriminator_steps:
@@ -69,10 +70,6 @@ class FADA(TwoDomains):
         losses, z = self.train_encoder(batch, target, pairs)
         # On the embeddings that the encoder's step was taken from: one pass of the network per step, not two.
         return {**losses, "discriminator": self.train_discriminator(z, pairs)}
-
-    def train_on_source(self, batch: Batch) -> dict[str, Tensor]:
-        loss = task_loss(self.network(batch.images), batch.labels).mean()
-        return descend(self.optimiser, loss, task=loss)
 
     def train_discriminator(self, z: Tensor, pairs: Sequence[Tensor]) -> Tensor:
         """Cross-entropy over the four groups, the encoder fixed."""
