@@ -14,7 +14,7 @@ from onedomain.reporting.comparison import Column as Domain
 from onedomain.reporting.comparison import Comparison, Domains
 from onedomain.reporting.contenders import Contender
 from onedomain.reporting.estimates import NORMAL
-from onedomain.reporting.page.answers import Warnings, mean_warnings
+from onedomain.reporting.page.answers import Warnings, warnings
 from onedomain.reporting.page.headline import seeds_of
 from onedomain.reporting.shown_metric import ACCURACY
 from onedomain.reporting.table import (
@@ -196,7 +196,7 @@ def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
 
 def _values(contender: Contender, benchmark: str, domains: Sequence[str]) -> list[float | None]:
     """Of each column: the plain mean over domains; None if one of them lacks it."""
-    warned = mean_warnings(contender, benchmark, domains)
+    warned = warnings(contender, benchmark, domains)
     return [
         getattr(warned, doubt.metric, None)
         if doubt.metric in Warnings._fields
