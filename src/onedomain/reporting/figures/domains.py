@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, stdev
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
-from onedomain.data.corruptions import CATEGORIES
-from onedomain.evaluation.corruption_error import from_records
-from onedomain.reporting.comparison import Comparison, compare
+from onedomain.reporting.comparison import Comparison, Domains, compare
 from onedomain.reporting.contenders import Contender, contenders_of
 from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.style import (
@@ -53,27 +50,23 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     95% interval over images. Corruptions are many: they have one row per category and, with a single seed, no whiskers.
     """
     comparison = compare(runs, benchmark)
-    groups, metric = contenders_of(runs, benchmark), comparison.metric
+    groups = contenders_of(runs, benchmark)
     columns = sorted(comparison.columns, key=lambda column: column.unseen)
-    categories = CATEGORIES if comparison.corrupted else {}
-    rows = [*(each.name for each in columns if not (categories and each.unseen)), *categories, AVERAGE]
+    shown = [column for column in columns if not (comparison.corrupted and column.unseen)]
+    rows: dict[str, Domains] = {column.name: column.name for column in shown}
+    rows |= comparison.categories | {AVERAGE: tuple(comparison.compared)}
     height = max(0.3, 0.13 * len(groups) + 0.12)
     names = [group.title for group in groups]
     figure, (axes,) = panels(1, height * len(rows), extra=0.5, legend=names, percents="x")
     for place, group in enumerate(groups):
-        found = {column.name: group.values(column.name, metric.name) for column in columns}
-        found[AVERAGE] = [] if group.adapted_to else comparison.averages(group)
-        for category, kinds in categories.items():
-            means = [from_records(run.results, benchmark).of_kinds(kinds) for run in group.runs]
-            found[category] = [mean for mean in means if mean is not None]
         offset = (place - (len(groups) - 1) / 2) * min(0.2, 0.8 / len(groups))
         x, y, whiskers = [], [], []
-        for row, domain in enumerate(rows):
-            if not found.get(domain):
+        for row, (name, domains) in enumerate(rows.items()):
+            estimate = comparison.estimate(group, domains)
+            if estimate is None or (name == AVERAGE and group.adapted_to):
                 continue
-            mean = fmean(found[domain])
-            spread = stdev(found[domain]) if len(found[domain]) > 1 else 0.0
-            low, high = comparison.interval(group, domain) or (mean - spread, mean + spread)
+            mean, spread = estimate.mean, estimate.deviation or 0.0
+            low, high = comparison.interval(group, domains) or (mean - spread, mean + spread)
             x.append(mean)
             y.append(row + offset)
             # An interval of a single image is its value, but for the last digit.
@@ -89,7 +82,7 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     axes.set_xlim(0, 1.02)
     axes.axhline(len(rows) - 1.5, color="#555555", linewidth=0.8)
     axes.grid(False, axis="y")
-    axes.set_xlabel(metric.title)
+    axes.set_xlabel(comparison.metric.title)
     legend_above(figure)
     return figure
 
