@@ -115,14 +115,12 @@ def repeatable(run: RunRecords) -> bool:
 def what_words_stand_for(run: RunRecords) -> str:
     """What the words in capitals of the commands stand for; empty without such words."""
     words = {word for line in commands_to_repeat(run) for part in shlex.split(line) for word in part.split("=")}
-    said = []
-    if "DIR" in words:
-        said.append("DIR stands for a folder of your own images: a run does not record where they were.")
-    if "FILE" in words:
-        said.append(f"FILE stands for the weights that training began with: {run.manifest.network.weights}.")
-    if "RUN" in words:
-        said.append("RUN stands for the run that was adapted, which had no folder.")
-    return " ".join(said)
+    meanings = {
+        "DIR": "DIR stands for a folder of your own images: a run does not record where they were.",
+        "FILE": f"FILE stands for the weights that training began with: {run.manifest.network.weights}.",
+        "RUN": "RUN stands for the run that was adapted, which had no folder.",
+    }
+    return " ".join(meaning for word, meaning in meanings.items() if word in words)
 
 
 def _train(run: RunRecords) -> list[str]:
