@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from onedomain.data.corruptions import SEVERITIES
 from onedomain.evaluation.corruption_error import Robustness, from_records
 from onedomain.reporting.average import average, mean
 from onedomain.reporting.reproduce.paper import AVERAGE, paper_average, paper_value
 from onedomain.runs.identity import Identity
 
+WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
 CLEAN = "cifar10"  # the domain of clean images beside corrupted ones
 
 
@@ -124,9 +126,7 @@ class MeanOf(Column):
 
 @dataclass(frozen=True)
 class RelativeError(Column):
-    """mCE or, as `rmce`, RmCE: errors at one severity by those of another row's run of the same seed."""
-
-    severity: int = 5
+    """mCE or, as `rmce`, RmCE: errors at the worst severity by those of another row's run of the same seed."""
 
     unit: str = field(default="", kw_only=True)
     baseline: str = field(default="erm", kw_only=True)
@@ -140,7 +140,7 @@ class RelativeError(Column):
             rows = [row for name, metrics in of.records.items() if name in chosen for row in metrics.values()]
             return from_records(rows, of.benchmark)
 
-        return robustness(run).relative_to(robustness(baseline), self.severity)[self.name]
+        return robustness(run).relative_to(robustness(baseline), WORST)[self.name]
 
 
 @dataclass(frozen=True)
