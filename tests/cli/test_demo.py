@@ -11,9 +11,7 @@ def test_demo_trains_once_and_shows_a_comparison(onedomain, tmp_path, monkeypatc
         return {name: domain.subset(range(60)) for name, domain in domains.items()}, missing
 
     monkeypatch.setattr(Benchmark, "load_for_scoring", few)
-    monkeypatch.setattr(
-        "onedomain.reporting.page.sections.figures", lambda runs, benchmark: ([], [])
-    )  # they take seconds
+    monkeypatch.setattr("onedomain.reporting.page.page.figures", lambda runs, benchmark: ({}, []))  # they take seconds
     code, out, error = onedomain("demo", "--out", tmp_path / "demo", "--steps", 2, "--threads", 1)
     assert code == 0
     assert "average unseen" in out

@@ -13,8 +13,9 @@ from onedomain.data.corruptions import CATEGORIES, KINDS, SEVERITIES
 from onedomain.evaluation import corruption_error as robustness
 from onedomain.evaluation.corruption_error import Robustness
 from onedomain.evaluation.scores import Evaluation, Scores
-from onedomain.reporting.corruption_tables import WORST, corruption_table, erm_command
+from onedomain.reporting.corruption_tables import corruption_table, erm_command
 from onedomain.reporting.render.terminal import show
+from onedomain.reporting.reproduce.columns import WORST
 from onedomain.reporting.table import number
 from onedomain.runs.baseline import find_erm
 from onedomain.runs.identity import identify

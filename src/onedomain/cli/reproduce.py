@@ -52,17 +52,9 @@ def reproduce(options: Options) -> None:
     from onedomain.cli import reproduce_show
     from onedomain.reporting.reproduce.grid import Request
 
-    request = Request(
-        TABLES[options.name],
-        SCALES[options.scale],
-        options.seeds,
-        options.out,
-        options.jobs,
-        tuple(options.use or ()),
-        options.data,
-        options.device,
-        shared.cluster(options),
-    )
+    how = {name: getattr(options, name) for name in ("seeds", "out", "jobs", "data", "device")}
+    how |= {"use": tuple(options.use or ()), "cluster": shared.cluster(options)}
+    request = Request(TABLES[options.name], SCALES[options.scale], **how)
     if options.records:
         reproduce_show.from_records(request, options.records, options.json)
     elif options.dry_run:

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS
-from onedomain.data.corruptions import Corruption
+from onedomain.data.corruptions import CATEGORIES, Corruption
 from onedomain.errors import UserError
 from onedomain.reporting.average import average, fingerprint, mean, shared_domains
 from onedomain.reporting.contenders import Contender, adapted_to, contenders_of, trained_for
@@ -38,6 +38,10 @@ class Column:
     in_all: bool  # whether every run was scored on it
     compared: bool  # whether it counts in the average over unseen domains
     corruption: Corruption | None  # that its images are under
+
+    def of_kinds(self, kinds: Sequence[str]) -> bool:
+        """Whether its images are under one of these corruptions."""
+        return self.corruption is not None and self.corruption.kind in kinds
 
     @property
     def role(self) -> str:
@@ -87,6 +91,15 @@ class Comparison:
         known = BENCHMARKS.get(self.benchmark)
         return known is not None and known.corruptions
 
+    @property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """Of corruptions, which are many: those of each category that count in the average; else none."""
+        found = {
+            category: tuple(each.name for each in self.columns if each.compared and each.of_kinds(kinds))
+            for category, kinds in (CATEGORIES.items() if self.corrupted else ())
+        }
+        return {category: domains for category, domains in found.items() if domains}
+
     def average(self, contender: Contender) -> Estimate | None:
         """Over the unseen domains that all have; None if there is none."""
         return self.estimate(contender, tuple(self.compared))
@@ -102,15 +115,16 @@ class Comparison:
             found = self._rows(contender, domains)
             if not found:
                 return None
-            of_images = fmean(variance_of_images(row["low"], row["high"]) for row in found)
+            edges = ([row.get(edge, row["value"]) for edge in ("low", "high")] for row in found)
+            of_images = fmean(variance_of_images(low, high) for low, high in edges)
             return Estimate(tuple(row["value"] for row in found), of_images)
         estimates = [self.estimate(contender, part) for part in domains]
         known = [estimate for estimate in estimates if estimate is not None]
         return over_domains(known, self.corrupted) if known and len(known) == len(estimates) else None
 
-    def interval(self, contender: Contender, domain: str) -> tuple[float, float] | None:
-        """Of the shown metric, over images, as it was recorded; None for several runs."""
-        found = self._rows(contender, domain)
+    def interval(self, contender: Contender, domains: Domains) -> tuple[float, float] | None:
+        """Of the shown metric, over images, as it was recorded; None for several runs or domains."""
+        found = self._rows(contender, domains) if isinstance(domains, str) else []
         return (found[0]["low"], found[0]["high"]) if len(found) == 1 and "low" in found[0] else None
 
     def _rows(self, contender: Contender, domain: str) -> list[Mapping[str, Any]]:

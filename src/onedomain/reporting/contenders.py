@@ -142,11 +142,6 @@ def trained_for(run: RunRecords, benchmark: str) -> bool:
     return run.manifest.benchmark == benchmark or (own is not None and asked is not None and own.train is asked.train)
 
 
-def answers_of(run: RunRecords, benchmark: str, domain: str) -> Outcome | None:
-    """What the run answered on a domain; None if that was not kept."""
-    return run.outcomes(benchmark).get(domain)
-
-
 def first_answers(
     contenders: Sequence[Contender], benchmark: str, domain: str, kept: Callable[[Outcome], bool] = lambda outcome: True
 ) -> list[tuple[Contender, Outcome]]:
@@ -156,7 +151,7 @@ def first_answers(
     """
     found: list[tuple[Contender, Outcome]] = []
     for contender in contenders:
-        outcome = answers_of(contender.runs[0], benchmark, domain)
+        outcome = contender.runs[0].outcomes(benchmark).get(domain)
         if outcome is not None and kept(outcome) and (not found or outcome.fingerprint == found[0][1].fingerprint):
             found.append((contender, outcome))
     return found

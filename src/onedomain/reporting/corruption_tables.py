@@ -14,12 +14,11 @@ from onedomain.evaluation.corruption_error import Robustness
 from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender
+from onedomain.reporting.reproduce.columns import WORST
 from onedomain.reporting.table import GROUP_MEAN, MEAN, PLAIN, Cell, Row, Table, number, numbers, percent
 from onedomain.runs.baseline import BASELINE, command_for_erm, trained_alike
 from onedomain.runs.identity import Identity
 from onedomain.runs.records import RunRecords
-
-WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
 
 
 class Corruptions(NamedTuple):

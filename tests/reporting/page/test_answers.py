@@ -10,7 +10,7 @@ from PIL import Image
 
 from onedomain.errors import UserError
 from onedomain.reporting.comparison import compare
-from onedomain.reporting.page.answers import as_data_address, choose, galleries, mean_warnings, warnings
+from onedomain.reporting.page.answers import as_data_address, choose, galleries, warnings
 from onedomain.reporting.page.tables import DOUBTS, uncertainty_by_domain, uncertainty_table
 from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.records import read_runs
@@ -69,11 +69,11 @@ def test_warnings_are_counted_over_images_and_seeds_and_averaged_over_domains(tm
         folders.append(write_run(tmp_path / str(seed), made_run({}, seed=seed, rows=rows), outcomes))
     comparison = compare(read_runs(folders), "bench")
     [erm] = comparison.contenders
-    far = warnings(erm, "bench", "far")
+    far = warnings(erm, "bench", ["far"])
     assert (far.of_wrong, far.of_right) == (0.25, 0.25)
-    both = mean_warnings(erm, "bench", ["far", "near"])
+    both = warnings(erm, "bench", ["far", "near"])
     assert (both.of_wrong, both.of_right) == (0.625, 0.625)
-    assert mean_warnings(erm, "bench", ["far", "unknown"]) is None
+    assert warnings(erm, "bench", ["far", "unknown"]) is None
 
 
 def test_without_answers_there_are_no_images_and_no_counts(tmp_path):
@@ -107,7 +107,7 @@ def test_where_pixels_have_labels_their_share_is_told(tmp_path):
         f"{share}% of pixels" for share in (25, 100, 75)
     ]
     assert gallery["cards"][0]["truth"] is None
-    assert warnings(comparison.contenders[0], "bench", "far") is None
+    assert warnings(comparison.contenders[0], "bench", ["far"]) is None
 
 
 @pytest.mark.parametrize(

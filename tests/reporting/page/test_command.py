@@ -11,7 +11,7 @@ from tests.reporting.page.made import made_run, write_run
 @pytest.fixture(autouse=True)
 def _no_figures(monkeypatch):
     """They take seconds, and have a test of their own."""
-    monkeypatch.setattr("onedomain.reporting.page.sections.figures", lambda runs, benchmark: ({}, []))
+    monkeypatch.setattr("onedomain.reporting.page.page.figures", lambda runs, benchmark: ({}, []))
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from onedomain.reporting.comparison import compare, refuse_old_records
 from onedomain.reporting.contenders import is_baseline
 from onedomain.reporting.names import method_title
 from onedomain.reporting.page.headline import headline
-from onedomain.reporting.page.sections import remarks
+from onedomain.reporting.page.page import remarks
 from onedomain.reporting.page.tables import accuracy_table
 from tests.reporting.page.made import adapted, made_rows, made_run
 

@@ -5,8 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from onedomain.reporting.page.page import render
-from onedomain.reporting.page.sections import figures
+from onedomain.reporting.page.page import figures, render
 from onedomain.runs.records import read_runs
 from tests.reporting.page.made import made_outcome, made_rows, made_run, write_run
 

@@ -56,7 +56,7 @@ class Document(HTMLParser):
 @pytest.fixture(autouse=True)
 def _no_figures(monkeypatch):
     """They take seconds, and have a test of their own."""
-    monkeypatch.setattr("onedomain.reporting.page.sections.figures", lambda runs, benchmark: ({}, []))
+    monkeypatch.setattr("onedomain.reporting.page.page.figures", lambda runs, benchmark: ({}, []))
 
 
 @pytest.fixture

@@ -68,8 +68,8 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
     @wraps(draw)
     def in_style(*arguments: P.args, **options: P.kwargs) -> T:
         with mpl.rc_context(), warnings.catch_warnings():
-            # Letters that the font lacks: a browser has them for the SVG, and a user's names are a user's.
-            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            # Of letters that the font lacks, which a browser has, and of room: nothing that a user can change.
+            warnings.simplefilter("ignore", UserWarning)
             mpl.rcdefaults()  # a user's matplotlibrc does not change a report
             mpl.rcParams.update(STYLE)
             return draw(*arguments, **options)

@@ -14,7 +14,7 @@ from onedomain.data.corruptions import CATEGORIES, SEVERITIES, Corruption
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.comparison import Column, Comparison
-from onedomain.reporting.contenders import Contender, answers_of, first_answers
+from onedomain.reporting.contenders import Contender, first_answers
 from onedomain.runs.records import RunRecords
 
 MOST_CARDS = 12  # images shown of a domain
@@ -39,32 +39,25 @@ def flags(run: RunRecords, outcome: Outcome) -> BoolArray | None:
     return np.asarray(outcome.domain_score > threshold)
 
 
-def warnings(contender: Contender, benchmark: str, domain: str) -> Warnings | None:
-    """Over all images of a domain and all seeds; None where a run kept no answers, or for segmentation."""
-    rights, flagged = [], []
-    for run in contender.runs:
-        outcome = answers_of(run, benchmark, domain)
-        found = None if outcome is None or outcome.dense else flags(run, outcome)
-        if outcome is None or found is None:
-            return None
-        rights.append(outcome.right == 1)
-        flagged.append(found)
-    right, warned = np.concatenate(rights), np.concatenate(flagged)
-    return Warnings(_share(warned[~right]), _share(warned[right]))
+def warnings(contender: Contender, benchmark: str, domains: Sequence[str]) -> Warnings | None:
+    """Over all images and seeds, the plain mean over domains, as of every other metric.
 
-
-def mean_warnings(contender: Contender, benchmark: str, domains: Sequence[str]) -> Warnings | None:
-    """The plain mean over domains, as of every other metric; None if one of them has no warnings."""
-    each = [warnings(contender, benchmark, domain) for domain in domains]
-    known = [found for found in each if found is not None]
-    if not known or len(known) < len(each):
-        return None
+    None if a run kept no answers on one of them, or for segmentation.
+    """
+    found = []
+    for domain in domains:
+        rights, flagged = [], []
+        for run in contender.runs:
+            outcome = run.outcomes(benchmark).get(domain)
+            flags_of = None if outcome is None or outcome.dense else flags(run, outcome)
+            if outcome is None or flags_of is None:
+                return None
+            rights.append(outcome.right == 1)
+            flagged.append(flags_of)
+        right, warned = np.concatenate(rights), np.concatenate(flagged)
+        found.append([float(of.mean()) if len(of) else None for of in (warned[~right], warned[right])])
     # Of the domains that have such answers at all.
-    return Warnings(*(mean_of_known(values) for values in zip(*known, strict=True)))
-
-
-def _share(values: BoolArray) -> float | None:
-    return float(values.mean()) if len(values) else None
+    return Warnings(*map(mean_of_known, zip(*found, strict=True))) if found else None
 
 
 def galleries(comparison: Comparison) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender, is_baseline
 from onedomain.reporting.estimates import Estimate, too_close
-from onedomain.reporting.page.answers import mean_warnings
+from onedomain.reporting.page.answers import warnings
 from onedomain.reporting.shown_metric import ACCURACY
 
 
@@ -127,7 +127,7 @@ def _away_and_at_home(comparison: Comparison, best: Contender) -> str:
 
 def _of_answers(comparison: Comparison, best: Contender) -> str:
     """The same image by image, where the answers were kept."""
-    warned = mean_warnings(best, comparison.benchmark, comparison.compared)
+    warned = warnings(best, comparison.benchmark, comparison.compared)
     if warned is None or warned.of_wrong is None or warned.of_right is None:
         return ""
     return f" It flags {warned.of_wrong:.0%} of its wrong answers and {warned.of_right:.0%} of its right ones."

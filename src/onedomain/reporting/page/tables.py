@@ -8,13 +8,12 @@ from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
 
-from onedomain.data.corruptions import CATEGORIES
 from onedomain.reporting.average import mean
 from onedomain.reporting.comparison import Column as Domain
 from onedomain.reporting.comparison import Comparison, Domains
 from onedomain.reporting.contenders import Contender
 from onedomain.reporting.estimates import NORMAL
-from onedomain.reporting.page.answers import Warnings, mean_warnings
+from onedomain.reporting.page.answers import Warnings, warnings
 from onedomain.reporting.page.headline import seeds_of
 from onedomain.reporting.shown_metric import ACCURACY
 from onedomain.reporting.table import (
@@ -46,7 +45,9 @@ def accuracy_table(comparison: Comparison, identity: str = "") -> Table:
     average = Column("average", note=over, order="descending", role="average")
     shown: list[tuple[Column, Domains]] = [(average, tuple(comparison.compared))]
     if comparison.corrupted:
-        shown += _by_category(comparison)
+        found = comparison.categories  # each corruption is in the heat maps
+        shown.append((Column(f"{len(found)} categories", note="their mean"), tuple(found.values())))
+        shown += [(Column(name, note=f"of {len(domains)}"), domains) for name, domains in found.items()]
     else:
         shown += [(Column(each.name, note=_column_note(each)), each.name) for each in comparison.unseen]
     home = [*comparison.adapted_to, *comparison.sources]
@@ -65,23 +66,6 @@ def accuracy_table(comparison: Comparison, identity: str = "") -> Table:
         id=f"{identity}-accuracy",
         look="accuracy",
     )
-
-
-def _by_category(comparison: Comparison) -> list[tuple[Column, Domains]]:
-    """Corruptions are many: their means by category, and over the categories. Each of them is in the heat maps."""
-    found: dict[str, tuple[str, ...]] = {}
-    for category, kinds in CATEGORIES.items():
-        domains = tuple(
-            column.name
-            for column in comparison.columns
-            if column.compared and column.corruption and column.corruption.kind in kinds
-        )
-        if domains:
-            found[category] = domains
-    columns: list[tuple[Column, Domains]] = [
-        (Column(f"{len(found)} categories", note="their mean"), tuple(found.values()))
-    ]
-    return columns + [(Column(name, note=f"of {len(domains)}"), domains) for name, domains in found.items()]
 
 
 def _column_note(column: Domain) -> str:
@@ -196,7 +180,7 @@ def uncertainty_by_domain(comparison: Comparison, identity: str) -> Table:
 
 def _values(contender: Contender, benchmark: str, domains: Sequence[str]) -> list[float | None]:
     """Of each column: the plain mean over domains; None if one of them lacks it."""
-    warned = mean_warnings(contender, benchmark, domains)
+    warned = warnings(contender, benchmark, domains)
     return [
         getattr(warned, doubt.metric, None)
         if doubt.metric in Warnings._fields

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from onedomain.evaluation.corruption_error import mean_corruption_error
+from onedomain.data.corruptions import SEVERITIES
+from onedomain.evaluation.corruption_error import Robustness, from_records
 from onedomain.reporting.average import average, mean
 from onedomain.reporting.reproduce.paper import AVERAGE, paper_average, paper_value
 from onedomain.runs.identity import Identity
 
+WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
 CLEAN = "cifar10"  # the domain of clean images beside corrupted ones
 
 
@@ -124,7 +126,7 @@ class MeanOf(Column):
 
 @dataclass(frozen=True)
 class RelativeError(Column):
-    """mCE or, as `rmce`, RmCE: errors on domains by those of another row's run of the same seed."""
+    """mCE or, as `rmce`, RmCE: errors at the worst severity by those of another row's run of the same seed."""
 
     unit: str = field(default="", kw_only=True)
     baseline: str = field(default="erm", kw_only=True)
@@ -132,18 +134,13 @@ class RelativeError(Column):
     def value(self, run: RunScores, scored: Sequence[str], baseline: RunScores | None = None) -> float | None:
         if baseline is None:
             return None
-        chosen = [domain for domain in self.over if domain in scored]
-        own, other = (
-            {
-                domain: 1 - right
-                for domain in (*chosen, CLEAN)
-                if (right := average(each.records, [domain], each.metric)) is not None
-            }
-            for each in (run, baseline)
-        )
-        errors = {domain: own[domain] for domain in chosen}
-        clean = (own.get(CLEAN), other.get(CLEAN)) if self.name == "rmce" else ()
-        return mean_corruption_error(errors, other, *clean)
+        chosen = {CLEAN, *(domain for domain in self.over if domain in scored)}
+
+        def robustness(of: RunScores) -> Robustness:
+            rows = [row for name, metrics in of.records.items() if name in chosen for row in metrics.values()]
+            return from_records(rows, of.benchmark)
+
+        return robustness(run).relative_to(robustness(baseline), WORST)[self.name]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from onedomain.data.datasets.synthia import CONDITIONS, SOURCE_CONDITIONS
 from onedomain.methods import method_names
 from onedomain.reporting.reproduce.columns import (
     CLEAN,
+    WORST,
     Average,
     Column,
     Fact,
@@ -134,7 +135,6 @@ def _corrupted(kinds: tuple[str, ...], severity: int) -> tuple[str, ...]:
 _LEVELS = tuple(
     Average(f"severity-{level}", f"level {level}", _corrupted(KINDS, level), decimals=1) for level in SEVERITIES
 )
-WORST = SEVERITIES[-1]  # the severity of the paper's Table 4
 _ALL_WORST = _corrupted(KINDS, WORST)
 _CATEGORIES = {
     category: Average(category, f"mean of {category}", _corrupted(kinds, WORST), group=category)

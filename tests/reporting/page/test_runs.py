@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from onedomain.benchmarks.protocol.request import DEMO_BENCHMARK
 from onedomain.methods import method_class
-from onedomain.reporting.page.repeat import commands_to_repeat, repeatable, what_words_stand_for
+from onedomain.reporting.page.runs import commands_to_repeat, repeatable, what_words_stand_for
 from onedomain.settings import parse_assignments, parse_settings
 from tests.reporting.page.made import adapted, made_rows, made_run
 
