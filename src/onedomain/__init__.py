@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from onedomain.benchmarks import Benchmark as Benchmark
     from onedomain.data.domain import Domain as Domain
     from onedomain.data.frames import frame_folder as frame_folder
-    from onedomain.data.own import image_folder as image_folder
+    from onedomain.data.image_folder import image_folder as image_folder
     from onedomain.evaluation.scores import Evaluation as Evaluation
     from onedomain.evaluation.scores import Scores as Scores
     from onedomain.methods import method_names as method_names
@@ -48,7 +48,7 @@ _WHERE = {
     "Scores": "evaluation.scores",
     "fit": "training.fit",
     "frame_folder": "data.frames",
-    "image_folder": "data.own",
+    "image_folder": "data.image_folder",
     "load": "training.fit",
     "method_names": "methods",
 }

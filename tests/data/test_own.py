@@ -5,20 +5,13 @@ import pytest
 import torch
 from PIL import Image
 
-from onedomain.data import data_folder, own
-from onedomain.data.own import as_domain, as_images, image_folder
+from onedomain.data import data_folder
+from onedomain.data.image_files import decode_image
+from onedomain.data.own import as_domain, as_images
 from onedomain.errors import UserError
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 5, 4, 3), dtype=np.uint8)
 LABELS = np.array([0, 1, 2, 0, 1, 2])
-
-
-def write_folder(root, images=PIXELS, labels=LABELS, names=("ant", "bee", "cat")):
-    for place, (image, label) in enumerate(zip(images, labels, strict=True)):
-        folder = root / names[label]
-        folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(folder / f"{place}.png")
-    return root
 
 
 def test_arrays_and_tensors_of_the_same_images_are_the_same_domain():
@@ -132,67 +125,16 @@ def test_half_precision_tensors_are_taken():
 def test_sixteen_bits_are_scaled_not_cut(tmp_path):
     wide = np.arange(0, 65536, 257, dtype=np.uint16).reshape(16, 16)
     Image.fromarray(wide).save(tmp_path / "x.png")
-    assert np.array_equal(own.decode_image(tmp_path / "x.png", None, 1)[..., 0], np.arange(256).reshape(16, 16))
+    assert np.array_equal(decode_image(tmp_path / "x.png", None, 1)[..., 0], np.arange(256).reshape(16, 16))
     Image.fromarray(wide.astype(np.float32)).save(tmp_path / "x.tiff")
     with pytest.raises(UserError, match="x.tiff: has pixels of type F; allowed: 8 or 16 bits"):
-        own.decode_image(tmp_path / "x.tiff", None, 1)
+        decode_image(tmp_path / "x.tiff", None, 1)
 
 
 @pytest.mark.parametrize(("items", "message"), [([], "empty"), ([1, 2, 3], "items are int; allowed: pairs")])
 def test_a_dataset_without_pairs_is_refused(items, message):
     with pytest.raises(UserError, match=message):
         as_domain(items)
-
-
-def test_a_folder_has_one_class_a_sub_folder(tmp_path):
-    domain = image_folder(write_folder(tmp_path / "day"))
-    assert domain.name == "day"
-    assert domain.classes == ("ant", "bee", "cat")
-    assert domain.labels.tolist() == [0, 0, 1, 1, 2, 2]
-    assert np.array_equal(domain.images, PIXELS[[0, 3, 1, 4, 2, 5]])
-
-
-def test_a_large_folder_is_decoded_into_a_memory_map(tmp_path, monkeypatch):
-    in_memory = image_folder(write_folder(tmp_path))
-    monkeypatch.setattr(own, "_IN_MEMORY", 10)
-    mapped = image_folder(tmp_path)
-    assert isinstance(mapped.images, np.memmap)
-    assert mapped.fingerprint == in_memory.fingerprint
-
-
-def test_a_folder_of_a_known_model_has_the_models_classes(tmp_path):
-    write_folder(tmp_path, PIXELS[:2], [0, 1], ("cat", "bee"))
-    assert image_folder(tmp_path, classes=("ant", "bee", "cat")).labels.tolist() == [1, 2]
-    with pytest.raises(UserError, match=r"class: 'cat' is not known, did you mean 'cats'"):
-        image_folder(tmp_path, classes=("bee", "cats"))
-
-
-def test_images_of_two_sizes_need_a_size(tmp_path):
-    write_folder(tmp_path)
-    Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(tmp_path / "cat" / "z.png")
-    with pytest.raises(UserError, match=r"z.png: is 9×9 while 0.png is 5×4; allowed: .*give a size"):
-        image_folder(tmp_path)
-    assert image_folder(tmp_path, size=(8, 8)).images.shape == (7, 8, 8, 3)
-
-
-def test_grey_files_can_be_read_as_colour_and_the_reverse(tmp_path):
-    write_folder(tmp_path, PIXELS[..., 0])
-    assert image_folder(tmp_path).image_shape == (5, 4, 3)
-    assert image_folder(tmp_path, channels=1).image_shape == (5, 4, 1)
-
-
-def test_bad_folders_are_one_line(tmp_path):
-    with pytest.raises(UserError, match="is not a folder"):
-        image_folder(tmp_path / "none")
-    with pytest.raises(UserError, match="has no sub-folders"):
-        image_folder(tmp_path)
-    write_folder(tmp_path)
-    (tmp_path / "dog").mkdir()
-    with pytest.raises(UserError, match="dog: holds no image"):
-        image_folder(tmp_path)
-    (tmp_path / "dog" / "broken.png").write_bytes((tmp_path / "ant" / "0.png").read_bytes()[:60])
-    with pytest.raises(UserError, match=r"broken.png: cannot be read"):
-        image_folder(tmp_path)
 
 
 def test_the_data_folder_is_the_given_one_or_the_environments(tmp_path, monkeypatch):

@@ -51,6 +51,11 @@ class Chosen:
     def __getitem__(self, indices: Any, /) -> np.ndarray:
         return self.images[self.chosen[indices]]
 
+    def ask(self, indices: Any) -> None:
+        """Pass on what will be wanted soon, if that is of use."""
+        if callable(ask := getattr(self.images, "ask", None)):
+            ask(self.chosen[indices])
+
 
 class Batch(NamedTuple):
     images: torch.Tensor  # (n, channels, height, width), float32
@@ -139,6 +144,11 @@ class Domain:
         images = pixels.permute(0, 3, 1, 2)
         images = images.to(torch.float32).div_(255) if pixels.dtype == torch.uint8 else images.to(torch.float32)
         return Batch(images, torch.from_numpy(self.labels[index].astype(np.int64)).to(device))
+
+    def ask(self, indices: Sequence[int] | IntArray) -> None:
+        """Say that a batch of these will be asked for: images that are decoded on demand will be ready."""
+        if callable(ask := getattr(self.images, "ask", None)):
+            ask(np.asarray(indices))
 
     def image_fingerprints(self) -> list[str]:
         """A short SHA-256 of each image, whatever form it is in: bytes and the same image as floats have the same."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +11,10 @@ import numpy as np
 import torch
 
 from onedomain.data.domain import MOST_CLASSES, Domain, IntArray
-from onedomain.data.files import allocate, os_errors_are_user_errors
-from onedomain.data.image_files import decode_image, find_images, no_image
-from onedomain.data.progress import progress
-from onedomain.errors import UserError, unknown
+from onedomain.data.image_folder import image_folder
+from onedomain.errors import UserError
 
 _CHANNELS = (1, 3, 4)
-_IN_MEMORY = 2 * 2**30  # larger folders are decoded into a memory-mapped file
 
 
 def as_domain(data: Any, name: str = "source", split: str = "train", classes: Sequence[str] | None = None) -> Domain:
@@ -68,67 +62,6 @@ def as_images(images: Any, name: str = "images") -> np.ndarray:
     if not np.isfinite(array).all():
         raise UserError(name, "an image has a pixel that is NaN or infinite", "finite values")
     return array
-
-
-def image_folder(
-    path: str | Path,
-    *,
-    name: str | None = None,
-    split: str = "all",
-    size: tuple[int, int] | None = None,
-    classes: Sequence[str] | None = None,
-    channels: int = 3,
-) -> Domain:
-    """A folder with one sub-folder per class, decoded once. `size` is (height, width), if images differ in it."""
-    root = Path(path)
-    if not root.is_dir():
-        raise UserError(str(root), "is not a folder", "a folder with one sub-folder per class")
-    found = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    if not found:
-        raise UserError(str(root), "has no sub-folders", "one sub-folder per class")
-    names = tuple(classes or found)
-    for folder in found:
-        if folder not in names:
-            raise unknown(f"{root}: class", folder, names)
-    files: list[Path] = []
-    labels: list[int] = []
-    for folder in found:
-        inside = find_images(root / folder, needed=classes is None)
-        files += inside
-        labels += [names.index(folder)] * len(inside)
-    if not files:
-        raise no_image(root)
-    images = read_images(files, size=size, channels=channels)
-    return Domain(name or root.name, split, images, np.array(labels), names)
-
-
-def read_images(files: Sequence[Path], *, size: tuple[int, int] | None, channels: int) -> np.ndarray:
-    """Decode files to (N, height, width, channels) bytes: in memory, or memory-mapped if there are very many."""
-    height, width = size or decode_image(files[0], None, channels).shape[:2]
-    shape = (len(files), height, width, channels)
-    if np.prod(shape, dtype=np.int64) <= _IN_MEMORY:
-        images = np.empty(shape, np.uint8)
-    else:
-        with tempfile.NamedTemporaryFile(prefix="onedomain-") as space:  # freed by the system when the array is
-            with os_errors_are_user_errors(Path(space.name)):
-                allocate(space.fileno(), int(np.prod(shape, dtype=np.int64)))
-            images = np.memmap(space, np.uint8, "w+", shape=shape)
-
-    def read(place: int) -> None:
-        image = decode_image(files[place], size, channels)
-        if image.shape != shape[1:]:
-            given = f"is {image.shape[0]}×{image.shape[1]} while {files[0].name} is {height}×{width}"
-            raise UserError(str(files[place]), given, "images of one size, or give a size to bring them to")
-        images[place] = image
-
-    with (
-        ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool,
-        progress("read images", len(files), shown=len(files) > 2000, unit="images") as update,
-    ):
-        for done, _ in enumerate(pool.map(read, range(len(files))), start=1):
-            if done % 500 == 0:
-                update(done, {})
-    return images
 
 
 class _DatasetImages:

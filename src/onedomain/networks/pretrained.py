@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
+from onedomain.data.image_folder import PHOTOGRAPHS
 from onedomain.data.progress import say
 from onedomain.errors import UserError
 from onedomain.networks.efficientnet_lite import EfficientNetLite0
 from onedomain.networks.weights import load_weights
 
-PHOTOGRAPHS = 64  # pixels of the shorter side from which images are taken for photographs
 NO_WEIGHTS = "none"  # to start from random weights
 BACKBONE = "backbone."  # files of a classifier hold what is the backbone here
 _COUNTERS = "num_batches_tracked"  # older files do not have them

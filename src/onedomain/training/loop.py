@@ -72,6 +72,8 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
 
                 seed_everything(seed, step)
                 batch = method.varied(source.batch(indices(step), method.device))
+                if step + 1 < settings.steps:
+                    source.ask(indices(step + 1))
                 method.set_rate(step)
                 method.train_mode()
                 journal.add(method.step(batch, step))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onedomain.data.domain import Domain
 from onedomain.data.frames import frame_folder
-from onedomain.data.own import image_folder
+from onedomain.data.image_folder import image_folder
 from onedomain.errors import UserError
 from onedomain.training.run import Run
 

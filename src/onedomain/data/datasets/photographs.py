@@ -10,6 +10,7 @@ import numpy as np
 
 from onedomain.data.datasets.base import Dataset, Folder, Found, Row, note_if_fewer
 from onedomain.data.domain import Domain
+from onedomain.data.files_on_demand import read_images
 from onedomain.data.formats import decoding
 from onedomain.data.image_files import find_images
 from onedomain.errors import UserError
@@ -52,8 +53,6 @@ class PhotographFolders(Dataset[Found]):
         return find_images(folder, needed=False) if folder.is_dir() else []
 
     def _decoded(self, part: str, split: str, files: list[Path], labels: np.ndarray) -> Domain:
-        from onedomain.data.own import read_images  # here alone: who lists data sets need not wait for torch
-
         images = read_images(files, size=(self.side, self.side), channels=3)
         note = note_if_fewer(len(files), self.domains[part]) if split == "all" else ""
         return Domain(part, split, images, labels, self.classes, note=note)
