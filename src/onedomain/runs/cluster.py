@@ -134,7 +134,7 @@ class Connection:
         self.given = self.said, home, Path.cwd(), seen, cluster.gpus > 0
         resources: dict[str, Any] = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus}
         self.run: Any = ray.remote(**resources, max_retries=MOST_LOSSES)(run_job)
-        self.tasks: dict[str, _Task] = {}
+        self.tasks: dict[str, _Task] = {}  # that have not ended
 
     def begin(self, job: Job) -> Child:
         task = self.tasks[job.name] = _Task(job, self)
@@ -144,10 +144,11 @@ class Connection:
         import ray
 
         for name, line in ray.get(self.said.heard.remote()):
-            if line.startswith(BEGINS):
-                self.tasks[name].begins(line.removeprefix(BEGINS))
-            else:
-                self.tasks[name].said(line)
+            task = self.tasks.get(name)  # a node that was given up may still say something
+            if task and line.startswith(BEGINS):
+                task.begins(line.removeprefix(BEGINS))
+            elif task:
+                task.said(line)
 
 
 class _Task(Child):
@@ -181,11 +182,13 @@ class _Task(Child):
 
         try:
             code, printed, folder = ray.get(self.ref)
+            self.connection.look()  # what it said last
         except RayTaskError as error:
             return 0, _first_line(error.cause or error)
         except RayError as error:
             return 0, f"lost with its worker or node ({_first_line(error)})"
-        self.connection.look()  # what it said last
+        finally:
+            del self.connection.tasks[self.job.name]
         self.log.write(printed)
         if folder is not None and self.job.folder:
             unpack(folder, self.job.folder)
