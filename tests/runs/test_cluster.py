@@ -181,6 +181,50 @@ def test_without_shared_storage_folders_are_sent_and_brought_back(nodes, tmp_pat
     assert {path.name for path in tmp_path.iterdir()} == {"run", "adapted", "train.log", "adapt.log"}
 
 
+REPORT = """
+import os, sys, onedomain
+print(onedomain.__file__, os.environ["ONEDOMAIN_NOTE"], "GPUs:", os.environ["CUDA_VISIBLE_DEVICES"])
+sys.exit("onedomain: the loss became nan")
+"""
+STUBBORN = """
+import os, signal, sys, time
+from onedomain.cli import output
+output.prepare()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("process", os.getpid(), file=sys.stderr, flush=True)
+time.sleep(120)
+"""
+
+
+@needs_ray
+def test_a_job_has_our_version_and_variables_and_a_second_stop_kills_what_does_not_end(nodes, tmp_path, monkeypatch):
+    monkeypatch.setenv("ONEDOMAIN_NOTE", "sent")
+    reports, stubborn = (
+        Job(name, (sys.executable, "-c", program), tmp_path / f"{name}.log", 1.0)
+        for name, program in (("reports", REPORT), ("stubborn", STUBBORN))
+    )
+
+    def of_stubborn() -> list[str]:
+        return re.findall(r"process (\d+)\n", stubborn.log.read_text()) if stubborn.log.exists() else []
+
+    def interrupt() -> None:
+        wait_until(of_stubborn)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+
+    with Cluster(nodes.address).connected(tmp_path) as cluster:
+        [ended] = run_jobs([reports], 1, Told(), place=cluster).ended
+        assert ended.error == "the loss became nan"
+        [printed] = [line for line in reports.log.read_text().splitlines() if line.endswith("sent GPUs: ")]
+        assert not printed.startswith(str(ROOT))
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            run_jobs([stubborn], 1, Told(), place=cluster)
+        [process] = of_stubborn()
+        wait_until(lambda: not Path("/proc", process).exists(), seconds=30)
+
+
 PROGRAM = """
     from onedomain.cli import main
     from onedomain.reporting.reproduce.tables import SCALES, TABLES
@@ -195,12 +239,18 @@ def test_a_started_cluster_ends_with_the_command_and_ctrl_c_says_how_to_go_on(tm
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(ROOT)])}
     environment.pop("RAY_ADDRESS", None)
     words = ["reproduce", "slow", "--scale", "full", "--seeds", "2", "--out", str(tmp_path / "out"), "--on", "ray"]
-    command = [sys.executable, "-c", textwrap.dedent(PROGRAM), *words]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(PROGRAM), *words],
+        env=environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     wait_until(lambda: rows(tmp_path / "out" / f"{SLOW_ERM.name}-0") or process.poll() is not None)
     started = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert started
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: Ray's own processes get it, too
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     go_on = f"onedomain reproduce slow --scale full --seeds 2 --out {tmp_path / 'out'} --on ray"
@@ -267,6 +317,11 @@ def test_the_address_of_the_environment_is_named_and_ray_that_is_not_installed(m
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
     code, _, error = onedomain("reproduce", "digits", "--on", "ray")
     assert (code, error.partition(" (")[0]) == (2, "onedomain: RAY_ADDRESS: no cluster at 127.0.0.1:9")
+    request = Request(TABLE, FULL, cluster=Cluster("head:6379", cpus=4, gpus=0.5))
+    assert request.to_go_on() == (
+        "onedomain reproduce slow --scale full --seeds 3 "
+        "--on ray --address head:6379 --cpus-per-run 4 --gpus-per-run 0.5"
+    )
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     code, _, error = onedomain("reproduce", "digits", "--on", "ray")
     assert (code, error) == (2, "onedomain: --on: ray is not installed; allowed: pip install 'onedomain[cluster]'\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import secrets
@@ -25,7 +26,6 @@ FOUND = "auto"  # the address that stands for the cluster that runs on this mach
 MOST_LOSSES = 3  # times that a job may be lost with its worker or node
 SECONDS_TO_REACH, SECONDS_TO_ANSWER = 5.0, 20.0
 STORE = 80 * 2**20  # bytes of a started cluster's object store, which holds little: all is on this machine
-QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ class Cluster:
         from ray.exceptions import RayError
 
         try:
-            if self.existing:
-                self._join(self.existing)
-            else:
-                ray.init("local", num_cpus=cores(), object_store_memory=STORE, include_dashboard=False, **QUIET)
+            try:
+                ray.init(**self._how(), log_to_driver=False, logging_level=logging.ERROR)
+            except (RayError, ConnectionError, RuntimeError, ValueError) as error:
+                raise self._refused(f"no cluster can be used ({' '.join(str(error).split())[:200]})") from None
             with probe(folder) as seen:
                 yield Connection(self, seen)
         except RayError as error:
@@ -93,28 +93,26 @@ class Cluster:
         finally:
             ray.shutdown()
 
-    def _join(self, address: str) -> None:
-        import ray
-
+    def _how(self) -> dict[str, Any]:
+        """What Ray is told to join the cluster, or to start one."""
+        if not self.existing:
+            return {"address": "local", "num_cpus": cores(), "object_store_memory": STORE, "include_dashboard": False}
         # Ray waits for minutes for what listens but is no cluster: a process of its own can be ended before.
-        program = f"import ray; ray.init({address!r}, **{QUIET})"
+        words = (sys.executable, "-c", f"import ray; ray.init({self.existing!r})")
         try:
-            subprocess.run([sys.executable, "-c", program], timeout=SECONDS_TO_ANSWER, capture_output=True, check=False)
+            subprocess.run(words, timeout=SECONDS_TO_ANSWER, capture_output=True, check=False)
         except subprocess.TimeoutExpired:
-            given = f"no cluster that this machine belongs to answers at {address} within {SECONDS_TO_ANSWER:.0f} s"
+            given = f"no cluster that this machine belongs to answers at {self.existing} in {SECONDS_TO_ANSWER:.0f} s"
             raise self._refused(given) from None
         own = {name: value for name, value in os.environ.items() if name.startswith("ONEDOMAIN_")}
         # Whichever version a node has, it runs this one.
         sent = {"py_modules": [str(Path(__file__).parents[1])], "env_vars": own}
-        try:
-            ray.init(address, runtime_env=sent, **QUIET)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise self._refused(f"{address} cannot be used ({' '.join(str(error).split())[:200]})") from None
+        return {"address": self.existing, "runtime_env": sent}
 
     def _refused(
         self, given: str, allowed: str = "what `ray start --head` shows, or none to start one here"
     ) -> UserError:
-        return UserError("--address" if self.address else ADDRESS, given, allowed)
+        return UserError("--address" if self.address or not self.existing else ADDRESS, given, allowed)
 
 
 class Connection:
@@ -136,7 +134,7 @@ class Connection:
         self.given = self.said, home, Path.cwd(), seen, cluster.gpus > 0
         resources: dict[str, Any] = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus}
         self.run: Any = ray.remote(**resources, max_retries=MOST_LOSSES)(run_job)
-        self.tasks: dict[str, _Task] = {}
+        self.tasks: dict[str, _Task] = {}  # that have not ended
 
     def begin(self, job: Job) -> Child:
         task = self.tasks[job.name] = _Task(job, self)
@@ -146,10 +144,11 @@ class Connection:
         import ray
 
         for name, line in ray.get(self.said.heard.remote()):
-            if line.startswith(BEGINS):
-                self.tasks[name].begins(line.removeprefix(BEGINS))
-            else:
-                self.tasks[name].said(line)
+            task = self.tasks.get(name)  # a node that was given up may still say something
+            if task and line.startswith(BEGINS):
+                task.begins(line.removeprefix(BEGINS))
+            elif task:
+                task.said(line)
 
 
 class _Task(Child):
@@ -183,11 +182,13 @@ class _Task(Child):
 
         try:
             code, printed, folder = ray.get(self.ref)
+            self.connection.look()  # what it said last
         except RayTaskError as error:
             return 0, _first_line(error.cause or error)
         except RayError as error:
             return 0, f"lost with its worker or node ({_first_line(error)})"
-        self.connection.look()  # what it said last
+        finally:
+            del self.connection.tasks[self.job.name]
         self.log.write(printed)
         if folder is not None and self.job.folder:
             unpack(folder, self.job.folder)
