@@ -21,7 +21,7 @@ from onedomain.components.equations import (
     reconstruction_error,
     wae_loss,
 )
-from onedomain.components.state import check, check_moments, numbered
+from onedomain.components.state import check, check_moments, check_names, numbered
 from onedomain.data.domain import Domain
 
 WAE_COST = 0.2  # time per image of a step of the dense V, relative to a step of ERM; 32 images of 3×32×32, one thread
@@ -230,6 +230,7 @@ class WAETraining:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state_dict()` of a training with the same images, settings and seed, if all of it fits."""
+        check_names(self.state_dict(), state, "wae")
         parts = {"auto_encoder": self.auto_encoder, "discriminator": self.discriminator}
         for name, part in {"steps_done": self.steps_done, **parts}.items():
             check(part, state[name], name)

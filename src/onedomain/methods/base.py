@@ -16,7 +16,7 @@ from torch import nn
 from onedomain.components.augmentations.flips_and_crops import flipped_and_cropped
 from onedomain.components.descent import descend, new_optimiser
 from onedomain.components.predictive import Predictive
-from onedomain.components.state import check, restored, saved
+from onedomain.components.state import check, check_names, restored, saved
 from onedomain.data.domain import Batch, Domain
 from onedomain.methods import registry
 from onedomain.networks import NamedNetwork
@@ -170,8 +170,7 @@ class Method(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to a saved state, if all of it fits; called after `set_up`."""
-        if odd := sorted(set(map(str, state)) ^ set(self.state)):
-            raise ValueError(f"{odd[0]} is {'missing' if odd[0] in self.state else 'not known'}")
+        check_names(self.state, state, "it")
         for name in self.state:
             check(getattr(self, name), state[name], name)
         for name in self.state:
