@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench chaos clean
 
 demo: .venv/.installed
 	$(BIN)/onedomain demo
@@ -18,6 +18,10 @@ lint: .venv/.installed-dev
 
 bench: .venv/.installed
 	$(BIN)/python -m bench
+
+# Kills every command at its file operations, hundreds of times, and fails if anything is lost. Minutes; Linux only.
+chaos: .venv/.installed-dev
+	$(BIN)/python -m tests.chaos
 
 .venv/.created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "onedomain needs Python 3.10 or newer")'

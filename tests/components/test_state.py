@@ -67,7 +67,7 @@ CHANGES = {
     "a rate that is a text": (lambda s: s["param_groups"][0].update(lr="1"), "rate '1'"),
     "a rate below 0": (lambda s: s["param_groups"][0].update(lr=-1.0), "rate -1"),
     "two groups": (lambda s: s["param_groups"].append(s["param_groups"][0]), "not of 1 groups"),
-    "no state": (lambda s: s.pop("state"), "no mapping"),
+    "no state": (lambda s: s.pop("state"), "state is missing"),
     "a state that is a list": (lambda s: s.update(state=[1]), "no mapping"),
 }
 

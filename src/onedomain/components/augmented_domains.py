@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from onedomain.components.compact import as_bytes
+from onedomain.components.state import check_names
 from onedomain.data.arrays import SUFFIX, save_arrays
 from onedomain.data.domain import Batch, Chosen, Domain, Images, IntArray
 from onedomain.data.mapped import new_map, old_map
@@ -137,7 +138,8 @@ class Augmentation:
         return {"domains": len(self.domains), "making": None if self.making is None else self.making.done}
 
     def check_state(self, state: Any, name: str) -> None:
-        domains, making = state["domains"], state["making"]
+        given = check_names(self.state_dict(), state, name)
+        domains, making = given["domains"], given["making"]
         if type(domains) is not int or domains < 0:
             raise ValueError(f"{name} has {domains!r} domains")
         if making is not None and (type(making) is not int or making < 0):

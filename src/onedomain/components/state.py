@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -32,8 +32,7 @@ class Stateful:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to a saved state, if all of it fits."""
-        if odd := sorted(set(map(str, state)) ^ set(self.state)):
-            raise ValueError(f"{odd[0]} is {'missing' if odd[0] in self.state else 'not known'}")
+        check_names(self.state, state, "it")
         for name in self.state:
             check(getattr(self, name), state[name], name)
         for name in self.state:
@@ -70,7 +69,7 @@ def check(part: Any, state: Any, name: str) -> None:
         part.check_state(state, name)
     elif isinstance(part, Tensor):
         _check_tensor(part.shape, part.dtype, state, name, bool(part.isfinite().all()))
-    elif isinstance(state, (Mapping, list, Tensor)) or (part is not None and type(state) is not type(part)):
+    elif not (isinstance(state, (int, float, type(None))) if part is None else type(state) is type(part)):
         raise ValueError(f"{name} is a {type(state).__name__}, not a {type(part).__name__}")
     elif isinstance(part, float) and math.isfinite(part) and not math.isfinite(state):
         raise ValueError(f"{name} is {state}")
@@ -78,11 +77,17 @@ def check(part: Any, state: Any, name: str) -> None:
 
 def check_tensors(own: Mapping[str, Tensor], state: Any, name: str) -> None:
     """Names, shapes and types as they are here; finite numbers, unless a mask here is not finite either."""
-    given = _mapping(state, name)
-    for odd in sorted(map(str, own.keys() ^ given.keys())):
-        raise ValueError(f"{name}.{odd} is {'missing' if odd in own else 'not known'}")
+    given = check_names(own, state, name)
     for each, tensor in own.items():
         _check_tensor(tensor.shape, tensor.dtype, given[each], f"{name}.{each}", bool(tensor.isfinite().all()))
+
+
+def check_names(own: Collection[str], state: Any, name: str) -> Mapping[str, Any]:
+    """The state, if it has these parts and no others."""
+    given = _mapping(state, name)
+    for odd in sorted(map(str, set(own) ^ given.keys())):
+        raise ValueError(f"{name}.{odd} is {'missing' if odd in own else 'not known'}")
+    return given
 
 
 def _check_moments(optimiser: torch.optim.Optimizer, state: Any, name: str) -> None:
@@ -117,17 +122,17 @@ def _remembered(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 def _check_optimiser(optimiser: torch.optim.Optimizer, state: Any, name: str) -> None:
     own = optimiser.state_dict()["param_groups"]
-    given = _mapping(state, name)
-    groups = given.get("param_groups")
+    given = check_names(optimiser.state_dict(), state, name)
+    groups = given["param_groups"]
     if not isinstance(groups, list) or len(groups) != len(own):
         raise ValueError(f"{name} is not of {len(own)} groups of parameters")
     for here, there in zip(own, groups, strict=True):
         rate = _mapping(there, f"{name}'s group").get("lr")
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate < float("inf"):
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= float(rate) < math.inf:
             raise ValueError(f"{name} has the rate {rate!r}")
         if _as_json({**here, "lr": rate}) != _as_json(there):
             raise ValueError(f"{name} has other options than here")
-    _check_moments(optimiser, given.get("state"), name)
+    _check_moments(optimiser, given["state"], name)
 
 
 def _as_json(group: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from onedomain.components.equations import (
     reconstruction_error,
     wae_loss,
 )
-from onedomain.components.state import Stateful, check
+from onedomain.components.state import Stateful, check, check_names
 from onedomain.data.domain import Domain
 
 WAE_COST = 0.2  # time per image of a step of the dense V, relative to a step of ERM; 32 images of 3×32×32, one thread
@@ -223,7 +223,8 @@ class WAETraining(Stateful):
         return {"reconstruction": error.mean().item(), "divergence": divergence.mean().item(), **losses}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        check(self.steps_done, state.get("steps_done"), "steps_done")
+        check_names(self.state, state, "wae")
+        check(self.steps_done, state["steps_done"], "steps_done")
         if not 0 <= state["steps_done"] <= self.steps_total:
             raise ValueError(f"steps_done is {state['steps_done']} of {self.steps_total}")
         super().load_state_dict(state)
