@@ -15,7 +15,7 @@ import onedomain as od
 from onedomain.data.files import TEMPORARY
 from onedomain.data.folders import LOCK, sole_use
 from onedomain.errors import UserError
-from onedomain.training import before_and_after
+from onedomain.training import adapted as adapted_module
 from onedomain.training import run as run_module
 from tests.reporting.reproduce.toy import blocks
 
@@ -48,7 +48,7 @@ def made(tmp_path_factory):
 def place(made, tmp_path, monkeypatch):
     shutil.copytree(made, tmp_path / "place")
     monkeypatch.chdir(tmp_path / "place")
-    for module in (run_module, before_and_after):
+    for module in (run_module, adapted_module):
         monkeypatch.setattr(module, "SECONDS_TO_WAIT", 0.0)
     return tmp_path / "place"
 
