@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def test_changed_bytes_never_end_in_another_error(write: Callable, tmp_path: Pat
 def test_a_file_that_is_not_there_is_named(write: Callable, tmp_path: Path) -> None:
     path, read = write(tmp_path)
     path.unlink()
-    assert "No such file" in refusal(lambda: read(path), path) or write is write_h5
+    assert write is write_h5 or re.search("No such file|does not exist", refusal(lambda: read(path), path))
 
 
 @given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 6), st.data())

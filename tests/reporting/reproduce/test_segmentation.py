@@ -30,7 +30,7 @@ def data(tmp_path_factory):
     return folder
 
 
-def in_this_process(jobs, parallel, shown, keep_open):
+def in_this_process(jobs, parallel, shown, keep_open, place):
     """What the grid's processes would do, without a start of Python for each."""
     for job in jobs:
         with pytest.MonkeyPatch.context() as patched:
