@@ -27,6 +27,7 @@ from onedomain.methods.uncertain_sdg import UncertainSDG
 from onedomain.networks import build_network
 
 BATCH, DRAWS = 32, 10
+SCORED = 250
 
 
 def run() -> None:
@@ -38,6 +39,26 @@ def run() -> None:
             f"uncertain-sdg step, {draws} Monte-Carlo draws, mixed and unmixed, LeNet, batch {BATCH}, 1 thread: "
             f"{1e3 * fast:.0f} ms; textbook {1e3 * slow:.0f} ms; ratio {slow / fast:.2f}"
         )
+    scoring()
+
+
+def scoring() -> None:
+    """A pass that also gives the statistics of (μ, σ), as `evaluate` makes it, against one of the network alone."""
+    torch.manual_seed(0)
+    [(images, _)] = batches(1, SCORED, torch.channels_last)
+    network = build_network("lenet", 10, (32, 32, 3))
+    method = UncertainSDG()
+    method.set_up(Setup(network, images, torch.device("cpu")))
+
+    def plain() -> None:
+        with torch.no_grad():
+            network.module.eval()(images)
+
+    scored, passed = compare(lambda: method.predictive(images, draws=0), plain, rounds=9)
+    print(
+        f"uncertain-sdg scoring, LeNet, {SCORED} images, 1 thread: {1e3 * scored:.0f} ms; plain pass "
+        f"{1e3 * passed:.0f} ms; ratio {scored / passed:.2f}"
+    )
 
 
 def steps(draws: int) -> tuple[Callable[[], object], Callable[[], object]]:

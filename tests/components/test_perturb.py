@@ -296,6 +296,23 @@ def test_a_perturbed_layer_may_be_followed_by_one_that_works_in_place():
     assert offsets[0].grad.abs().sum() > 0
 
 
+@pytest.mark.parametrize("layers", [("features.conv1", "features.conv2"), ("features.conv2", "features.fc1")])
+def test_the_statistics_are_those_of_the_last_layers_noise_at_every_second_place(layers):
+    torch.manual_seed(0)
+    network = replace(build_network("lenet", 10, (32, 32, 3)), perturb=layers)
+    images = torch.rand(3, 3, 32, 32)
+    phi = Perturbation(network, images)
+    for twin in (*phi.mu, *phi.log_variance):
+        torch.nn.init.normal_(twin.weight)
+    with torch.no_grad(), watched(network) as seen:
+        network(images)
+        noise = phi(seen.inputs)
+        found = phi.statistics(seen.inputs)
+    last = [noise.mu[-1], noise.sigma[-1]]
+    expected = torch.cat([each[:, :, ::2, ::2].mean((2, 3)) if each.dim() == 4 else each for each in last], 1)
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("given", "field"),
     [

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -37,12 +37,6 @@ class Noise:
     b: Tensor
     tau: Tensor
     image: bool = False  # whether the first of the layers is the image itself, whose noise is smooth
-
-    @property
-    def statistics(self) -> Tensor:
-        """Means of the last layer's μ and σ over each channel, (N, F): it lies closest to what the network answers."""
-        last = self.mu[-1], self.sigma[-1]
-        return torch.cat([each.flatten(2).mean(2) if each.dim() > 2 else each for each in last], 1)
 
     def draw(self, count: int) -> list[Tensor]:
         """Softplus(e), e ~ N(μ, σ), for every layer, drawn `count` times: (count, N, …), with gradients to φ."""
@@ -114,13 +108,39 @@ class Perturbation(nn.Module):
     def forward(self, inputs: Sequence[Tensor]) -> Noise:
         """(μ, σ) and (a, b, τ) from the inputs of the perturbed layers. θ gets no gradient through them."""
         inputs = [each.detach() for each in inputs]
-        mu = [MU_BOUND * torch.tanh(twin(x) / MU_BOUND) for twin, x in zip(self.mu, inputs, strict=True)]
-        # log σ² is bounded by 0 from above, as −softplus(−s); the root of a sigmoid would have no gradient far below 0.
-        sigma = [torch.exp(-0.5 * F.softplus(-twin(x))) for twin, x in zip(self.log_variance, inputs, strict=True)]
+        mu = [_mu(twin(x)) for twin, x in zip(self.mu, inputs, strict=True)]
+        sigma = [_sigma(twin(x)) for twin, x in zip(self.log_variance, inputs, strict=True)]
         raw = torch.sigmoid(self.mixer(torch.cat([_readable(mu[self.read]), _readable(sigma[self.read])], 1)))
         low, high = BETA_RANGE
         a, b, tau = (low + (high - low) * raw[:, 0], low + (high - low) * raw[:, 1], raw[:, 2])
         return Noise(mu, sigma, a, b, tau, self.image)
+
+    def statistics(self, inputs: Sequence[Tensor]) -> Tensor:
+        """Means of the last layer's μ and σ over each channel, (N, F): it lies closest to what the network answers.
+
+        No other layer's are computed, and of the last layer's maps every second row and column will do.
+        """
+        mu, log_variance = _thinned(self.mu[-1]), _thinned(self.log_variance[-1])
+        last = _mu(mu(inputs[-1])), _sigma(log_variance(inputs[-1]))
+        return torch.cat([each.flatten(2).mean(2) if each.dim() > 2 else each for each in last], 1)
+
+
+def _mu(raw: Tensor) -> Tensor:
+    return MU_BOUND * torch.tanh(raw / MU_BOUND)
+
+
+def _sigma(raw: Tensor) -> Tensor:
+    # log σ² is bounded by 0 from above, as −softplus(−s); the root of a sigmoid would have no gradient far below 0.
+    return torch.exp(-0.5 * F.softplus(-raw))
+
+
+def _thinned(twin: nn.Module) -> Callable[[Tensor], Tensor]:
+    """A convolution at every second row and column of its output; anything else as it is."""
+    if not isinstance(twin, nn.Conv2d):
+        return twin
+    stride = [2 * each for each in twin.stride]
+    rest = {"padding": twin.padding, "dilation": twin.dilation, "groups": twin.groups}
+    return partial(F.conv2d, weight=twin.weight, bias=twin.bias, stride=stride, **rest)
 
 
 @torch.no_grad()

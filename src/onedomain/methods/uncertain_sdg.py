@@ -164,11 +164,11 @@ class UncertainSDG(Method):
     def _predictive(self, images: Tensor, count: int) -> Predictive:
         with watched(self.noisy) as seen:
             plain = self.network(images).double().softmax(1)
-        noise = self._noise(seen.inputs)
         # Without learned uncertainty (μ, σ) are the same for all images, and say nothing of them.
-        statistics = noise.statistics if self.settings.uncertainty else None
+        statistics = self.phi.statistics(seen.inputs) if self.settings.uncertainty else None
         if count == 0:
             return Predictive(plain[None], statistics, seen.z)
+        noise = self._noise(seen.inputs)
         share = torch.ones(1, count, len(images), device=images.device)
         given = images if self.expand else images.repeat(count, 1, 1, 1)
         with added(self.noisy, noise.draw_alike(count, self.seed), share):
