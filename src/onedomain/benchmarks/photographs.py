@@ -24,16 +24,16 @@ def _from_each(dataset: PhotographFolders, first: str) -> list[Benchmark]:
     return [
         Benchmark(
             name=dataset.name if source == first else f"{dataset.name}-{source.replace('_', '-')}",
-            summary=f"{source} to {', '.join(name for name in dataset.domains if name != source)}: {dataset.what}",
+            summary=f"{source} to {', '.join(name for name in dataset.parts if name != source)}: {dataset.what}",
             source=source,
             network="efficientnet-lite0",
             train=partial(dataset.source, source),
             held_out=partial(dataset.source, source, held_out=True),
             calibration=partial(dataset.source, source, held_out=True),
-            targets={name: partial(dataset.load, name) for name in dataset.domains if name != source},
+            targets={name: partial(dataset.load, name) for name in dataset.parts if name != source},
             recipe=FINE_TUNING,
         )
-        for source in (first, *(name for name in dataset.domains if name != first))
+        for source in (first, *(name for name in dataset.parts if name != first))
     ]
 
 

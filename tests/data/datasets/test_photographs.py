@@ -10,7 +10,7 @@ from PIL import Image
 from onedomain.data.datasets.photographs import HELD_OUT_EVERY, OFFICE_CALTECH, PACS
 from onedomain.errors import UserError
 
-SMALL = replace(OFFICE_CALTECH, domains={"amazon": 40, "webcam": 4}, classes=("bike", "mug"), side=8)
+SMALL = replace(OFFICE_CALTECH, counts={"amazon": 40, "webcam": 4}, classes=("bike", "mug"), side=8)
 
 
 def write(folder: Path, count: int, first: int = 0) -> None:
@@ -55,7 +55,7 @@ def test_it_is_listed_and_checked(data):
     assert SMALL.list(data / "none").where.startswith("put Office-Caltech-10 into office-caltech/")
 
 
-PACS_SMALL = replace(PACS, domains={"photo": 3}, classes=("dog", "horse"), side=8)
+PACS_SMALL = replace(PACS, counts={"photo": 3}, classes=("dog", "horse"), side=8)
 
 
 def write_pacs(data: Path, lines: list[str]) -> None:

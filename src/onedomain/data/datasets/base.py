@@ -67,9 +67,14 @@ F = TypeVar("F", bound=Found)
 class Dataset(ABC, Generic[F]):
     name: str
     what: str
-    parts: tuple[str, ...] = ("train", "test")  # what can be loaded: splits, or domains
+    counts: Mapping[str, int | None]  # images of each part, as published; None where that is not known
     get: str = "run: onedomain data prepare {name}"  # what to do where a {split} is missing
     home: str  # where its file or folder belongs, below the data folder
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What can be loaded: splits, or domains."""
+        return tuple(self.counts)
 
     @abstractmethod
     def load(self, part: str, data_dir: Folder) -> Domain:
@@ -86,9 +91,11 @@ class Dataset(ABC, Generic[F]):
     def _count(self, data_dir: Path, found: Mapping[str, F], row: Row) -> None:
         """What `list` tells of the files: quick, no image is read."""
 
-    @abstractmethod
     def _check(self, data_dir: Path, found: Mapping[str, F], row: Row) -> None:
         """Read every image and compare it with what is published."""
+        for part, published in self.counts.items():
+            row.counts[part] = len(self.load(part, data_dir)) if part in found else 0
+            row.compare(part, published or 0)
 
     def _title(self, part: str) -> str:
         """What messages call a part."""
@@ -146,3 +153,21 @@ class Dataset(ABC, Generic[F]):
     def prepare(self, data_dir: Folder, tell: Progress) -> str:
         """Fetch or convert it; returns the line that tells what was done."""
         raise UserError(self.name, "is read as it is published, and has no direct public address", self.get)
+
+
+class InOnePlace(Dataset[Found]):
+    """A data set of which each part is one file or folder."""
+
+    def _places(self, part: str) -> tuple[str, ...]:
+        """Where a part may lie, below the data folder."""
+        return (self.home,)
+
+    def path(self, part: str, data_dir: Folder) -> Path:
+        return self.require(part, data_dir).paths[0]
+
+    def _find(self, part: str, data_dir: Path) -> Found | None:
+        paths = (data_dir / place for place in self._places(part))
+        return next((Found((path,)) for path in paths if path.exists()), None)
+
+    def _looked_for(self, part: str) -> str:
+        return f"no {' or '.join(self._places(part))}"

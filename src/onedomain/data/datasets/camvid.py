@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from onedomain.data.datasets.base import Dataset, Folder, Found, Row, note_if_fewer
+from onedomain.data.datasets.base import Folder, Found, InOnePlace, Row, note_if_fewer
 from onedomain.data.domain import Domain
-from onedomain.data.formats import npz_array, npz_keys, require_form
+from onedomain.data.formats import npz_array, npz_counts, require_form
 from onedomain.errors import UserError
 
 FILE = "camvid/camvid_240x180.npz"
@@ -38,7 +38,7 @@ CLASSES = tuple(COLOURS)
 VOID = 11
 
 
-class CamVid(Dataset[Found]):
+class CamVid(InOnePlace):
     def load(self, part: str, data_dir: Folder) -> Domain:
         images, labels = self.read(part, data_dir)
         name, _, split = part.partition("_")
@@ -51,7 +51,7 @@ class CamVid(Dataset[Found]):
         return day.subset(np.flatnonzero(apart == (split == "calibration")), split)
 
     def read(self, part: str, data_dir: Folder) -> tuple[np.ndarray, np.ndarray]:
-        [path] = self.require(part, data_dir).paths
+        path = self.path(part, data_dir)
         images, labels = (npz_array(path, f"{letter}_{part}") for letter in "xy")
         for what, array, shape in ((f"x_{part}", images, (*SHAPE, 3)), (f"y_{part}", labels, SHAPE)):
             fits = array.dtype == np.uint8 and array.shape[1:] == shape and len(array) > 0
@@ -64,26 +64,13 @@ class CamVid(Dataset[Found]):
             raise UserError(str(path), given, f"0 to {VOID - 1}, or {VOID} for void")
         return images, labels
 
-    def _find(self, part: str, data_dir: Path) -> Found | None:
-        path = data_dir / self.home
-        return Found((path,)) if path.is_file() else None
-
-    def _looked_for(self, part: str) -> str:
-        return f"no {self.home}"
-
     def _count(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
-        path = data_dir / self.home
-        row.counts |= {part: len(npz_array(path, f"y_{part}")) for part in COUNTS if f"y_{part}" in npz_keys(path)}
-
-    def _check(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
-        for part, published in COUNTS.items():
-            row.counts[part] = len(self.read(part, data_dir)[0])
-            row.compare(part, published)
+        row.counts |= npz_counts(data_dir / self.home)
 
 
 CAMVID = CamVid(
     name="camvid",
-    parts=tuple(COUNTS),
+    counts=COUNTS,
     what="driving scenes by day and at dusk",
     get=f"put {Path(FILE).name} into camvid/: the frames and masks of CamVid, reduced, by day and at dusk",
     home=FILE,

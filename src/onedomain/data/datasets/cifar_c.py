@@ -37,16 +37,11 @@ class Corrupted(Found):
     images: int
     regenerated: bool
 
-    @property
-    def folder(self) -> Path:
-        return self.paths[0]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CIFAR10C(Dataset[Corrupted]):
     """One domain for each corruption at each severity. `home` is the folder of the files that we make."""
 
-    parts: tuple[str, ...] = tuple(PARTS)
     images: int | None  # only the first of the test images; None for all
     places: tuple[str, ...]  # folders in which the files are looked for: the official ones, then ours
 
@@ -91,7 +86,7 @@ class CIFAR10C(Dataset[Corrupted]):
         return f"domain '{PARTS[part].kind}'"  # one message for the five severities, which lie in one file
 
     def _where(self, data_dir: Path, found: Mapping[str, Corrupted]) -> str:
-        folders = {files.folder: files.regenerated for files in found.values()}
+        folders = {files.paths[0]: files.regenerated for files in found.values()}
         return ", ".join(f"{folder}{' (regenerated)' * regenerated}" for folder, regenerated in folders.items())
 
     def _count(self, data_dir: Path, found: Mapping[str, Corrupted], row: Row) -> None:
@@ -132,6 +127,7 @@ CIFAR10_C = CIFAR10C(
     get="put the official .npy files (zenodo.org/records/2535967) into cifar10/CIFAR-10-C/, or make them anew "
     "from the test images: onedomain data prepare cifar10-c",
     home=REGENERATED,
+    counts=dict.fromkeys(PARTS),
     images=None,
     places=(*OFFICIAL, REGENERATED),
 )
@@ -139,6 +135,7 @@ CIFAR10_C_LITE = CIFAR10C(
     name="cifar10-c-lite",
     what=f"the same of the first {LITE_TARGET:,} test images",
     home=REGENERATED_LITE,
+    counts=dict.fromkeys(PARTS),
     images=LITE_TARGET,
     places=(*OFFICIAL, REGENERATED, REGENERATED_LITE),
 )
@@ -163,7 +160,7 @@ def _read_labels_once(data_dir: str, files: tuple[tuple[str, int], ...]) -> np.n
 
 def read_pixels(found: Corrupted, kind: str) -> np.ndarray:
     """All five severities of a corruption, memory-mapped: severity s is the s-th block of rows."""
-    path = found.folder / file_name(kind)
+    path = found.paths[0] / file_name(kind)
     pixels = _mapped(path)
     expected = (len(SEVERITIES) * found.images, SIDE, SIDE, 3)
     if pixels.dtype != np.uint8 or pixels.shape != expected:
@@ -174,7 +171,7 @@ def read_pixels(found: Corrupted, kind: str) -> np.ndarray:
 
 def read_labels(found: Corrupted, clean: np.ndarray | None) -> np.ndarray:
     """The labels of one severity. They must be the same in all five blocks, and those of the clean test images."""
-    path = found.folder / LABELS
+    path = found.paths[0] / LABELS
     labels = _mapped(path)
     expected = len(SEVERITIES) * found.images
     if labels.dtype.kind not in "iu" or labels.shape != (expected,):

@@ -45,7 +45,7 @@ class Labelled(Dataset[Files]):
     """Small images with one label each, in splits of a known size. `home` is our prepared file."""
 
     shape: tuple[int, ...]  # of one image, as published
-    counts: Mapping[str, int]  # images per split, as published
+    counts: Mapping[str, int]
     needed: tuple[str, ...] = ("test",)  # the splits that benchmarks read
     classes: tuple[str, ...]
     class_called: str = "{}"  # in messages

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onedomain.data.datasets.base import Dataset, Folder, Found, Row, note_if_fewer
+from onedomain.data.datasets.base import Folder, Found, InOnePlace, Row, note_if_fewer
 from onedomain.data.domain import Domain
 from onedomain.data.files_on_demand import read_images
 from onedomain.data.formats import decoding
@@ -20,15 +20,12 @@ HELD_OUT_EVERY = 20  # of a source without published lists, one image in so many
 
 
 @dataclass(frozen=True, kw_only=True)
-class PhotographFolders(Dataset[Found]):
+class PhotographFolders(InOnePlace):
     """`home/DOMAIN/CLASS/*.jpg`."""
 
-    domains: Mapping[str, int]  # images of each, as published
+    counts: Mapping[str, int]
     classes: tuple[str, ...]
     side: int = SIDE
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.domains))
 
     def load(self, part: str, data_dir: Folder) -> Domain:
         files, labels = self.files(part, data_dir)
@@ -43,34 +40,23 @@ class PhotographFolders(Dataset[Found]):
 
     def files(self, part: str, data_dir: Folder) -> tuple[list[Path], np.ndarray]:
         """Every image of a domain with its class, by class and name."""
-        [folder] = self.require(part, data_dir).paths
-        found = [(file, label) for label, name in enumerate(self.classes) for file in self._of_class(folder / name)]
+        folder = self.path(part, data_dir)
+        classes = [(label, folder / name) for label, name in enumerate(self.classes) if (folder / name).is_dir()]
+        found = [(file, label) for label, inside in classes for file in find_images(inside, needed=False)]
         if not found:
             raise UserError(str(folder), "holds no image", f"a folder of images per class: {', '.join(self.classes)}")
         return [file for file, _ in found], np.array([label for _, label in found])
 
-    def _of_class(self, folder: Path) -> list[Path]:
-        return find_images(folder, needed=False) if folder.is_dir() else []
-
     def _decoded(self, part: str, split: str, files: list[Path], labels: np.ndarray) -> Domain:
         images = read_images(files, size=(self.side, self.side), channels=3)
-        note = note_if_fewer(len(files), self.domains[part]) if split == "all" else ""
+        note = note_if_fewer(len(files), self.counts[part]) if split == "all" else ""
         return Domain(part, split, images, labels, self.classes, note=note)
 
-    def _find(self, part: str, data_dir: Path) -> Found | None:
-        folder = data_dir / self.home / part
-        return Found((folder,)) if folder.is_dir() else None
-
-    def _looked_for(self, part: str) -> str:
-        return f"no folder {self.home}/{part}"
+    def _places(self, part: str) -> tuple[str, ...]:
+        return (f"{self.home}/{part}",)
 
     def _count(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
         row.counts |= {part: len(self.files(part, data_dir)[0]) for part in found}
-
-    def _check(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
-        for part, published in self.domains.items():
-            row.counts[part] = len(self.load(part, data_dir)) if part in found else 0
-            row.compare(part, published)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +69,7 @@ class Listed(PhotographFolders):
         path = Path(data_dir) / self.lists.format(part=part, split="crossval" if held_out else "train")
         with decoding(path, "a list of images, as published"):
             lines = path.read_text(encoding="utf-8").splitlines()
-        [folder] = self.require(part, data_dir).paths
+        folder = self.path(part, data_dir)
         files, labels = [], []
         for number, line in enumerate(filter(None, lines), start=1):
             name, _, label = line.rpartition(" ")
@@ -101,7 +87,7 @@ OFFICE_CALTECH = PhotographFolders(
     what="photographs of ten things in four domains",
     get="put Office-Caltech-10 into office-caltech/: one folder per domain, and in it one per class",
     home="office-caltech",
-    domains={"amazon": 958, "caltech10": 1123, "dslr": 157, "webcam": 295},
+    counts={"amazon": 958, "caltech10": 1123, "dslr": 157, "webcam": 295},
     classes=(
         "backpack",
         "bike",
@@ -120,7 +106,7 @@ PACS = Listed(
     what="photographs, art, cartoons and sketches of seven things",
     get="put the official images and lists of PACS into pacs/: kfold/DOMAIN/CLASS/, splits/DOMAIN_train_kfold.txt",
     home="pacs/kfold",
-    domains={"photo": 1670, "art_painting": 2048, "cartoon": 2344, "sketch": 3929},
+    counts={"photo": 1670, "art_painting": 2048, "cartoon": 2344, "sketch": 3929},
     classes=("dog", "elephant", "giraffe", "guitar", "horse", "house", "person"),
     side=224,
     lists="pacs/splits/{part}_{split}_kfold.txt",

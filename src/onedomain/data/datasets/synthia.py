@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onedomain.data.datasets.base import Dataset, Folder, Found, Row, note_if_fewer
+from onedomain.data.datasets.base import Folder, Found, InOnePlace, Row, note_if_fewer
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
 from onedomain.data.frames import Array, Frame, frame_domain, pair_frames
@@ -60,7 +60,7 @@ _NO_CLASS = 255
 AT_ONCE = 64  # frames that are decoded together to check them
 
 
-class Synthia(Dataset[Found]):
+class Synthia(InOnePlace):
     """A folder of frames for each location and condition."""
 
     def load(self, part: str, data_dir: Folder) -> Domain:
@@ -76,17 +76,12 @@ class Synthia(Dataset[Found]):
 
     def frames(self, part: str, data_dir: Folder) -> list[Frame]:
         """The frames of a sequence, each with its label; of every file the kind and size are checked."""
-        [folder] = self.require(part, data_dir).paths
-        images, masks = folder / "RGB" / CAMERA, folder / "GT" / "LABELS" / CAMERA
+        images = self.path(part, data_dir)
+        masks = images.parents[2] / "GT" / "LABELS" / CAMERA
         return pair_frames(images, masks, lambda mask: mask.bits == 16 and mask.colours.startswith("RGB"), _ALLOWED)
 
-    def _find(self, part: str, data_dir: Path) -> Found | None:
-        folders = (data_dir / place.format(name=SEQUENCES[part]) for place in PLACES)
-        return next((Found((folder,)) for folder in folders if (folder / "RGB" / CAMERA).is_dir()), None)
-
-    def _looked_for(self, part: str) -> str:
-        looked = ", ".join(place.format(name=SEQUENCES[part]) for place in PLACES)
-        return f"RGB/{CAMERA} in none of {looked}"
+    def _places(self, part: str) -> tuple[str, ...]:
+        return tuple(f"{place.format(name=SEQUENCES[part])}/RGB/{CAMERA}" for place in PLACES)
 
     def _title(self, part: str) -> str:
         return f"domain '{part}'"
@@ -96,7 +91,7 @@ class Synthia(Dataset[Found]):
 
     def _count(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
         for part, files in found.items():
-            row.counts[part] = len(list((files.paths[0] / "RGB" / CAMERA).glob("*.png")))
+            row.counts[part] = len(list(files.paths[0].glob("*.png")))
 
     def _check(self, data_dir: Path, found: Mapping[str, Found], row: Row) -> None:
         self._count(data_dir, found, row)
@@ -116,7 +111,7 @@ class Synthia(Dataset[Found]):
 
 SYNTHIA = Synthia(
     name="synthia",
-    parts=tuple(SEQUENCES),
+    counts=dict.fromkeys(SEQUENCES),
     what="rendered driving scenes, three places in five conditions",
     get="get SYNTHIA-SEQS-01, -02 and -04 from synthia-dataset.net and unpack them into synthia/",
     home="synthia",
