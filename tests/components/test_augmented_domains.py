@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from onedomain.components import augmented_domains
 from onedomain.components.augmented_domains import AugmentedDomain, pooled
 from onedomain.errors import UserError
 from tests.conftest import make_tiny
@@ -22,17 +23,21 @@ def test_a_pool_gives_images_in_the_order_asked_for():
     assert images.is_contiguous(memory_format=torch.channels_last) or images.shape[1] == 1
 
 
-def halves(domain, count):
-    batch = domain.next_batch(count, CPU)
-    domain.extend(batch.images / 2)
+@pytest.fixture(autouse=True)
+def five_at_once(monkeypatch):
+    monkeypatch.setattr(augmented_domains, "BATCH", 5)
+
+
+def halved(domain):
+    """Each step replaces five images."""
+    return domain.make(lambda batch: batch.images / 2, CPU)
 
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_images_keep_their_labels_while_they_are_replaced(tmp_path, stored):
     tiny = make_tiny(20)
     made = AugmentedDomain("augmented-1", [tiny], 12, (0, 1), tmp_path if stored else None)
-    while not made.complete:
-        halves(made, 5)
+    assert list(halved(made)) == [5 / 12, 10 / 12, 1]
     domain = made.as_domain()
     assert len(domain) == 12
     originals = tiny.batch(made.chosen)
@@ -43,16 +48,12 @@ def test_images_keep_their_labels_while_they_are_replaced(tmp_path, stored):
 
 def test_one_that_was_cut_off_goes_on_where_it_was(tmp_path):
     pool = [make_tiny(20)]
-    whole = AugmentedDomain("a", pool, 12, (3, 1), tmp_path / "whole")
-    while not whole.complete:
-        halves(whole, 5)
-    cut = AugmentedDomain("a", pool, 12, (3, 1), tmp_path / "cut")
-    halves(cut, 5)
-    halves(cut, 5)
+    list(halved(AugmentedDomain("a", pool, 12, (3, 1), tmp_path / "whole")))
+    cut = halved(AugmentedDomain("a", pool, 12, (3, 1), tmp_path / "cut"))
+    next(cut)
+    next(cut)
     del cut
-    resumed = AugmentedDomain("a", pool, 12, (3, 1), tmp_path / "cut", done=5)
-    while not resumed.complete:
-        halves(resumed, 5)
+    list(halved(AugmentedDomain("a", pool, 12, (3, 1), tmp_path / "cut", done=5)))
     assert (tmp_path / "cut" / "a.npy").read_bytes() == (tmp_path / "whole" / "a.npy").read_bytes()
 
 
@@ -67,7 +68,7 @@ def test_the_seed_decides_which_images_are_taken():
 @pytest.mark.parametrize("damage", ["missing", "truncated", "other"])
 def test_a_file_that_is_not_the_runs_own_is_refused(tmp_path, damage):
     pool = [make_tiny(20)]
-    halves(AugmentedDomain("a", pool, 12, (0, 1), tmp_path), 12)
+    list(halved(AugmentedDomain("a", pool, 12, (0, 1), tmp_path)))
     path = tmp_path / "a.npy"
     if damage == "missing":
         path.unlink()

@@ -70,22 +70,20 @@ class AugmentedDomain:
         self.images: np.ndarray
         if folder is None:
             self.images = np.empty(shape, np.float16)
-            return
-        self.images = (old_map if done else new_map)(folder / f"{name}.npy", np.float16, shape)
+        else:
+            self.images = (old_map if done else new_map)(folder / f"{name}.npy", np.float16, shape)
 
-    @property
-    def complete(self) -> bool:
-        return self.done == len(self.chosen)
-
-    def next_batch(self, count: int, device: torch.device | str) -> Batch:
-        return self.pool.batch(self.chosen[self.done : self.done + count], device)
-
-    def extend(self, images: torch.Tensor) -> None:
-        stop = self.done + len(images)
-        self.images[self.done : stop] = images.permute(0, 2, 3, 1).cpu().numpy()
-        if isinstance(self.images, np.memmap):
-            self.images.flush()
-        self.done = stop
+    def make(self, change: Callable[[Batch], torch.Tensor], device: torch.device | str) -> Iterator[float]:
+        """Replace the images that are left by what `change` makes of them, and say how much is done."""
+        height, width, _ = self.pool.image_shape
+        at_once = images_at_once(height, width, BATCH, PIXELS_WITH_GRADIENTS)
+        while self.done < len(self.chosen):
+            images = change(self.pool.batch(self.chosen[self.done : self.done + at_once], device))
+            self.images[self.done : self.done + len(images)] = images.permute(0, 2, 3, 1).cpu().numpy()
+            if isinstance(self.images, np.memmap):
+                self.images.flush()
+            self.done += len(images)
+            yield self.done / len(self.chosen)
 
     def save_sample(self, folder: Path) -> None:
         """Keep some images beside what they were made from; which are chosen is random already."""
@@ -124,11 +122,7 @@ class Augmentation:
     def make(self, change: Callable[[Batch], torch.Tensor], device: torch.device | str) -> Iterator[float]:
         """Make the next domain by `change`, and say how much of it is done; goes on where a kill left it."""
         self.making = self.making or self._next(done=0)
-        height, width, _ = self.source.image_shape
-        at_once = images_at_once(height, width, BATCH, PIXELS_WITH_GRADIENTS)
-        while not self.making.complete:
-            self.making.extend(change(self.making.next_batch(at_once, device)))
-            yield self.making.done / len(self.making.chosen)
+        yield from self.making.make(change, device)
         if self.folder is not None:
             self.making.save_sample(self.folder)
         self.domains.append(self.making.as_domain())

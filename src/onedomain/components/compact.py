@@ -16,8 +16,7 @@ def as_vectors(embedding: torch.Tensor) -> FloatArray:
     if embedding[0].numel() > MOST_FEATURES and embedding.dim() > 2:
         embedding = embedding.flatten(2).mean(2)
     largest = torch.finfo(torch.float16).max
-    vectors: FloatArray = embedding.flatten(1).float().clamp(-largest, largest).half().cpu().numpy()
-    return vectors
+    return embedding.flatten(1).float().clamp(-largest, largest).half().cpu().numpy()
 
 
 def as_bytes(images: torch.Tensor, value_range: tuple[float, float], longest: int = LONGEST_SIDE) -> ByteArray:
@@ -31,5 +30,4 @@ def as_bytes(images: torch.Tensor, value_range: tuple[float, float], longest: in
     if max(height, width) > longest:
         scale = longest / max(height, width)
         unit = F.interpolate(unit, (max(1, round(height * scale)), max(1, round(width * scale))), mode="area")
-    pixels: ByteArray = (255 * unit).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu().numpy()
-    return pixels
+    return (255 * unit).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu().numpy()

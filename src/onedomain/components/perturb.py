@@ -202,7 +202,7 @@ def _twin(layer: nn.Module | None, before: Tensor, after: Tensor, start: float) 
     else:
         raise UserError("perturb", f"a layer turns {tuple(before.shape)} into {tuple(after.shape)}", "maps or vectors")
     nn.init.constant_(last.bias, start)  # type: ignore[arg-type]
-    return twin.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+    return twin.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def _normal(count: int, like: Tensor) -> Tensor:

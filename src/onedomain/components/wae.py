@@ -40,8 +40,7 @@ class AutoEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Images (N, C, H, W) → reconstructions of the same shape."""
-        reconstruction: Tensor = self.decoder(self.encoder(x))
-        return reconstruction
+        return self.decoder(self.encoder(x))
 
 
 class DenseAutoEncoder(AutoEncoder):

@@ -204,23 +204,19 @@ def read_npz(path: Path, split: str) -> Arrays:
 
 
 def npz_counts(path: Path) -> dict[str, int]:
-    """How many labels each split of a prepared file has (the images are not read)."""
-    return {key[2:]: int(npz_array(path, key).size) for key in npz_keys(path) if key.startswith("y_")}
-
-
-def npz_keys(path: Path) -> list[str]:
+    """How many images each split of a prepared file has labels for (the images are not read)."""
     with decoding(path, "a whole .npz file"), zipfile.ZipFile(path) as archive:
-        return [name.removesuffix(".npy") for name in archive.namelist()]
+        keys = [name.removesuffix(".npy") for name in archive.namelist()]
+    return {key[2:]: len(np.atleast_1d(npz_array(path, key))) for key in keys if key.startswith("y_")}
 
 
 def npz_array(path: Path, key: str) -> npt.NDArray[Any]:
-    keys = npz_keys(path)  # this also refuses what is no zip: numpy would take it for a pickle
-    if key not in keys:
-        raise UserError(str(path), f"'{key}' is missing", f"x_<split> and y_<split>; found: {', '.join(keys) or '-'}")
-    with decoding(path, "a whole .npz file of plain arrays"):
+    with decoding(path, "a whole .npz file of plain arrays"), np.load(path, allow_pickle=False) as archive:
+        if key not in archive.files:
+            found = ", ".join(archive.files) or "-"
+            raise UserError(str(path), f"'{key}' is missing", f"x_<split> and y_<split>; found: {found}")
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                array: npt.NDArray[Any] = archive[key]
+            array: npt.NDArray[Any] = archive[key]
         except ValueError as error:
             if "pickle" not in str(error):
                 raise

@@ -119,8 +119,7 @@ def nearest(mask: Array, size: tuple[int, int]) -> Array:
     rows, columns = (
         ((np.arange(new) + 0.5) * old / new).astype(np.int64) for old, new in zip(mask.shape, size, strict=True)
     )
-    resized: Array = mask[rows[:, None], columns]
-    return resized
+    return mask[rows[:, None], columns]
 
 
 def pair_frames(images: Path, masks: Path, fits: Callable[[Header], bool], allowed: str) -> list[Frame]:

@@ -104,5 +104,4 @@ def leading_axes(values: Tensor) -> Tensor:
     scale = values.std(0, correction=0).clamp(min=1e-6)
     _, lengths, directions = torch.linalg.svd((values - values.mean(0)) / scale, full_matrices=False)
     deviations = (lengths[:LEADING] / math.sqrt(len(values))).clamp(min=1e-3)
-    axes: Tensor = directions[:LEADING].t() / scale[:, None] / deviations
-    return axes
+    return directions[:LEADING].t() / scale[:, None] / deviations

@@ -7,8 +7,8 @@ import torch
 
 from onedomain.components.compact import as_bytes, as_vectors
 from onedomain.components.predictive import Predictive
-from onedomain.data.domain import Batch, Domain, IntArray
-from onedomain.evaluation.outcome import MASKS, Outcome
+from onedomain.data.domain import Batch, Domain
+from onedomain.evaluation.outcome import Outcome
 
 SAMPLE = 200  # images of a domain whose embedding and probabilities are kept
 SAMPLE_IMAGES = 40  # of these, how many are kept themselves
@@ -23,8 +23,7 @@ class Gathering:
         self.sample = np.random.default_rng(len(domain)).permutation(len(domain))[:SAMPLE]
         self.done = 0
         self.columns: dict[str, list[np.ndarray]] = {}
-        self.sampled: dict[str, list[np.ndarray]] = {}
-        self.places: list[IntArray] = []  # in the sample, of what is in `sampled`
+        self.sampled: dict[str, dict[int, np.ndarray]] = {}  # by the place in the sample
 
     def add(self, batch: Batch, said: Predictive, domain_score: torch.Tensor | None) -> None:
         confidence, predicted = said.probabilities.max(1)
@@ -54,13 +53,12 @@ class Gathering:
         if not len(places):
             return
         chosen = torch.from_numpy(self.sample[places] - self.done).to(batch.images.device)
-        probabilities = (
-            said.probabilities[chosen].flatten(2).mean(2) if self.domain.dense else said.probabilities[chosen]
-        )
+        probabilities = said.probabilities[chosen]
+        if self.domain.dense:
+            probabilities = probabilities.flatten(2).mean(2)
         taken: dict[str, np.ndarray] = {"sample_probabilities": probabilities.float().cpu().numpy()}
         if said.embedding is not None:
             taken["sample_embedding"] = as_vectors(said.embedding[chosen])
-        self.places.append(places)
         pictured = chosen[: int((places < SAMPLE_IMAGES).sum())]  # places rise
         if len(pictured):
             taken["sample_images"] = as_bytes(batch.images[pictured], self.domain.value_range)
@@ -68,7 +66,7 @@ class Gathering:
         if self.domain.dense and len(shown):
             taken |= self._masks(batch, said, shown)
         for name, values in taken.items():
-            self.sampled.setdefault(name, []).append(values)
+            self.sampled.setdefault(name, {}).update(zip(places.tolist(), values, strict=False))  # pictures: the first
 
     def _masks(self, batch: Batch, said: Predictive, chosen: torch.Tensor) -> dict[str, np.ndarray]:
         """Pictures of the prediction per pixel; of large images every n-th pixel, since classes have no mean."""
@@ -84,11 +82,7 @@ class Gathering:
     def outcome(self) -> Outcome:
         """All of it, when the last batch was added."""
         columns = {name: np.concatenate(parts) for name, parts in self.columns.items()}
-        places = np.concatenate(self.places)
-        in_order = {"sample_images": np.argsort(places[places < SAMPLE_IMAGES])}
-        in_order |= dict.fromkeys(MASKS, np.argsort(places[places < SAMPLE_MASKS]))
-        for name, parts in self.sampled.items():
-            columns[name] = np.concatenate(parts)[in_order.get(name, np.argsort(places))]
+        columns |= {name: np.stack([rows[place] for place in sorted(rows)]) for name, rows in self.sampled.items()}
         domain = self.domain
         return Outcome(
             domain=domain.name,

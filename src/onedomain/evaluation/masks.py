@@ -11,8 +11,6 @@ import numpy as np
 
 from onedomain.data.datasets import camvid, synthia
 
-_BITS = 8  # of a colour
-
 
 def palette(classes: Sequence[str]) -> np.ndarray:
     """A colour for each class, bytes of (classes, 3): the published ones, else those of Pascal VOC, all different.
@@ -23,12 +21,9 @@ def palette(classes: Sequence[str]) -> np.ndarray:
     for published in (camvid.COLOURS, synthia.COLOURS):
         if tuple(published) == tuple(classes):
             return np.array(list(published.values()), np.uint8)
-    numbers = np.arange(len(classes))
-    colours = np.zeros((len(classes), 3), np.uint8)
-    for place in range(_BITS):  # the bits of a number go to red, green and blue in turn, the lowest to their highest
-        for channel in range(3):
-            colours[:, channel] |= (((numbers >> (3 * place + channel)) & 1) << (_BITS - 1 - place)).astype(np.uint8)
-    return colours
+    # The bits of a number go to red, green and blue in turn, the lowest to their highest.
+    bits = (np.arange(len(classes))[:, None] >> np.arange(24) & 1).reshape(-1, 8, 3)
+    return np.packbits(bits, axis=1)[:, 0]
 
 
 def mask_as_png(labels: np.ndarray, classes: Sequence[str], size: tuple[int, int]) -> bytes:

@@ -9,8 +9,6 @@ import numpy as np
 from onedomain.data.arrays import ByteArray, FloatArray
 from onedomain.data.domain import IntArray
 
-MASKS = ("mask_images", "mask_truth", "mask_predicted", "mask_uncertainty")
-
 
 @dataclass(frozen=True)
 class Outcome:

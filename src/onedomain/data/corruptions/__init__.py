@@ -104,8 +104,7 @@ def corrupt(
         extra["overlays"] = overlays
     category = next(name for name, kinds in CATEGORIES.items() if kind in kinds)
     function = getattr(importlib.import_module(f"{__name__}.{category}"), kind.replace("-", "_"))
-    result: Bytes = function(images, SETS[chosen][kind][severity - 1], rngs, **extra)
-    return result
+    return function(images, SETS[chosen][kind][severity - 1], rngs, **extra)
 
 
 def _number(key: int | str) -> int:

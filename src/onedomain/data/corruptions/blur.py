@@ -35,8 +35,7 @@ def _disk(radius: float, rim: float) -> Floats:
     across, down = np.meshgrid(line, line)
     disk = (across**2 + down**2 <= radius**2).astype(np.float32)
     side = 3 if radius <= 8 else 5
-    smooth: Floats = cv2.GaussianBlur(disk / disk.sum(), (side, side), rim)
-    return smooth
+    return cv2.GaussianBlur(disk / disk.sum(), (side, side), rim)
 
 
 def glass_blur(images: Bytes, constants: tuple[float, int, int], rngs: Generators) -> Bytes:

@@ -100,5 +100,4 @@ def _drops(liquid: Bytes) -> Floats:
     relief = cv2.filter2D(relief, cv2.CV_8U, np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32))
     light = liquid * cv2.blur(relief, (3, 3)).astype(np.float32)
     # The published script divides by 0 where no drop fell, and such an image becomes black; here it stays as it is.
-    result: Floats = light / max(float(light.max()), 1.0)
-    return result
+    return light / max(float(light.max()), 1.0)

@@ -25,8 +25,7 @@ def as_unit(images: Bytes) -> npt.NDArray[np.float64]:
 
 def as_unit_single(images: Bytes) -> npt.NDArray[np.float32]:
     """Bytes as 0 to 1 in single precision, where the published script uses that."""
-    single: npt.NDArray[np.float32] = images.astype(np.float32) / np.float32(255)
-    return single
+    return images.astype(np.float32) / np.float32(255)
 
 
 def as_bytes(images: Floats) -> Bytes:
@@ -37,8 +36,7 @@ def as_bytes(images: Floats) -> Bytes:
 def smoothed(images: Floats, sigma: float, mode: str = "nearest", truncate: float = 4.0) -> Floats:
     """A Gaussian over height and width, the second and third axis."""
     sigmas = (0, sigma, sigma, *[0] * (images.ndim - 3))
-    result: Floats = ndimage.gaussian_filter(images, sigmas, mode=mode, truncate=truncate)
-    return result
+    return ndimage.gaussian_filter(images, sigmas, mode=mode, truncate=truncate)
 
 
 def zoomed(images: Floats, factor: float) -> Floats:
@@ -51,8 +49,7 @@ def zoomed(images: Floats, factor: float) -> Floats:
     large = ndimage.zoom(planes, (factor, factor, 1), order=1)
     top, left = (large.shape[0] - height) // 2, (large.shape[1] - width) // 2
     large = large[top : top + height, left : left + width].reshape(height, width, count, channels)
-    result: Floats = large.transpose(2, 0, 1, 3)
-    return result
+    return large.transpose(2, 0, 1, 3)
 
 
 def motion_blurred(images: Bytes, radius: float, sigma: float, angles: Floats) -> Bytes:

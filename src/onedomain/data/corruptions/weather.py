@@ -66,8 +66,7 @@ def plasma(side: int, decay: float, rngs: Generators) -> Floats:
         maps[:, half::step, ::step] = down / 4 + wobble()
         step, spread = half, spread / decay
     maps -= maps.min((1, 2), keepdims=True)
-    result: Floats = maps / np.maximum(maps.max((1, 2), keepdims=True), np.finfo(np.float64).tiny)
-    return result
+    return maps / np.maximum(maps.max((1, 2), keepdims=True), np.finfo(np.float64).tiny)
 
 
 def snow(images: Bytes, constants: tuple[float, ...], rngs: Generators) -> Bytes:

@@ -80,12 +80,13 @@ def read_pickled(name: str, content: bytes) -> Arrays:
     allowed = "a batch of CIFAR-10 as published"
     with decoding(name, allowed):
         batch = _Reader(io.BytesIO(content), encoding="bytes").load()
+        if isinstance(batch, dict) and isinstance(batch.get(b"data"), _Made):
+            batch[b"data"] = batch[b"data"].as_bytes()
     if not isinstance(batch, dict) or not {b"data", b"labels"} <= set(batch):
         raise UserError(name, "has not both data and labels", allowed)
-    data, labels = batch[b"data"], batch[b"labels"]
-    rows = data.value if isinstance(data, _Array) else None
-    if rows is None or rows.ndim != 2 or rows.shape[1] != _PLANES:
-        given = "is no array of bytes" if rows is None else f"has shape {rows.shape}"
+    rows, labels = batch[b"data"], batch[b"labels"]
+    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.shape[1] != _PLANES:
+        given = f"has shape {rows.shape}" if isinstance(rows, np.ndarray) else "is no array of bytes"
         raise UserError(name, f"data {given}", f"bytes of shape (N, {_PLANES})")
     if not isinstance(labels, list) or any(type(label) is not int for label in labels):
         raise UserError(name, "labels are not a list of whole numbers", "one label per image")
@@ -97,47 +98,33 @@ def _paired(name: str, rows: np.ndarray, labels: np.ndarray) -> Arrays:
     return pair(name, images, labels_within(name, labels, high=len(CLASSES) - 1))
 
 
-class _Array:
-    """Stands in for numpy's array while a pickle is read: takes bytes, and nothing but bytes."""
+class _Made:
+    """Stands in for numpy's arrays and dtypes while a pickle is read: keeps what they are made of, and does nothing."""
 
-    value: np.ndarray | None = None
-
-    def __init__(self, *_made_of: Any) -> None:
-        pass
+    def __init__(self, *made_of: Any) -> None:
+        self.made_of = made_of
 
     def __setstate__(self, state: Any) -> None:
-        _version, shape, kind, by_columns, content = state
-        plain = isinstance(kind, _Kind) and kind.code in (b"u1", "u1", b"|u1", "|u1") and isinstance(content, bytes)
-        if not plain or by_columns or math.prod(shape) != len(content):
+        self.state = state
+
+    def as_bytes(self) -> np.ndarray:
+        _version, shape, kind, by_columns, content = self.state
+        plain = isinstance(kind, _Made) and kind.made_of[0] in (b"u1", "u1", b"|u1", "|u1")
+        if not plain or not isinstance(content, bytes) or by_columns or math.prod(shape) != len(content):
             raise pickle.UnpicklingError("an array of something else than bytes is never loaded")
-        self.value = np.frombuffer(content, np.uint8).reshape(shape)
+        return np.frombuffer(content, np.uint8).reshape(shape)
 
 
-class _Kind:
-    """Stands in for numpy's dtype."""
-
-    def __init__(self, code: Any = None, *_flags: Any) -> None:
-        self.code = code
-
-    def __setstate__(self, state: Any) -> None:
-        pass
-
-
-_STAND_INS: Mapping[tuple[str, str], type] = {
-    ("numpy.core.multiarray", "_reconstruct"): _Array,
-    ("numpy._core.multiarray", "_reconstruct"): _Array,
-    ("numpy", "ndarray"): _Array,
-    ("numpy", "dtype"): _Kind,
-}
+_KNOWN = ("numpy.core.multiarray._reconstruct", "numpy.ndarray", "numpy.dtype")
 
 
 class _Reader(pickle.Unpickler):
-    """Knows four names, each mapped to a class above; numpy itself is never called."""
+    """Knows three names, all mapped to the class above; numpy itself is never called."""
 
     def find_class(self, module: str, name: str) -> type:
-        if (module, name) not in _STAND_INS:
+        if f"{module}.{name}".replace("numpy._core.", "numpy.core.") not in _KNOWN:
             raise pickle.UnpicklingError(f"{module}.{name}, which is never loaded")
-        return _STAND_INS[module, name]
+        return _Made
 
 
 PYTHON = Version(

