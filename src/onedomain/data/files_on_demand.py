@@ -1,11 +1,11 @@
-"""Many image files as one array of bytes: decoded by threads when they are asked for, or a little before."""
+"""Many files as one array of what they hold: decoded by threads when they are asked for, or a little before."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +25,18 @@ def _threads() -> ThreadPoolExecutor:
 
 
 class FilesOnDemand:
-    """Files as (N, height, width, channels) bytes. `ask` has images decoded that will be wanted next."""
+    """Files as (N, height, width, …). `ask` has those decoded that will be wanted next."""
 
-    def __init__(self, files: Sequence[Path], size: tuple[int, int] | None, channels: int) -> None:
-        self.files, self.size, self.channels = files, size, channels
-        height, width = size or decode_image(files[0], None, channels).shape[:2]
-        self.shape = (len(files), height, width, channels)
+    def __init__(self, files: Sequence[Path], shape: tuple[int, ...], read: Callable[[Path], np.ndarray]) -> None:
+        self.files, self.read = files, read
+        self.shape = (len(files), *shape)
         self._asked: dict[int, Future[np.ndarray]] = {}
 
     def __len__(self) -> int:
         return len(self.files)
 
     def __getitem__(self, indices: Any, /) -> np.ndarray:
-        places = [int(place) for place in indices]
+        places = np.arange(len(self))[indices].tolist()
         self.ask(places)
         ready = {place: self._asked.pop(place).result() for place in dict.fromkeys(places)}
         return np.stack([ready[place] for place in places])
@@ -46,10 +45,10 @@ class FilesOnDemand:
         """Begin to decode these images, which will be asked for soon."""
         for place in map(int, indices):
             if place not in self._asked:
-                self._asked[place] = _threads().submit(self.read, place)
+                self._asked[place] = _threads().submit(self.decoded, place)
 
-    def read(self, place: int) -> np.ndarray:
-        image = decode_image(self.files[place], self.size, self.channels)
+    def decoded(self, place: int) -> np.ndarray:
+        image = self.read(self.files[place])
         if image.shape != self.shape[1:]:
             size, first = ("×".join(map(str, shape[:2])) for shape in (image.shape, self.shape[1:]))
             given = f"is {size} while {self.files[0].name} is {first}"
@@ -67,7 +66,7 @@ class FilesOnDemand:
         images = np.empty(self.shape, np.uint8)
 
         def read(place: int) -> None:
-            images[place] = self.read(place)
+            images[place] = self.decoded(place)
 
         with progress("read images", len(self), shown=len(self) > 2000, unit="images") as update:
             for done, _ in enumerate(_threads().map(read, range(len(self))), start=1):
@@ -78,5 +77,6 @@ class FilesOnDemand:
 
 def read_images(files: Sequence[Path], *, size: tuple[int, int] | None, channels: int) -> np.ndarray | FilesOnDemand:
     """Files as (N, height, width, channels) bytes: in memory, or decoded on demand if there are very many."""
-    images = FilesOnDemand(files, size, channels)
+    read = partial(decode_image, size=size, channels=channels)
+    images = FilesOnDemand(files, (*size, channels) if size else read(files[0]).shape, read)
     return images.all() if np.prod(images.shape, dtype=np.int64) <= IN_MEMORY else images

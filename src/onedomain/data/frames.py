@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onedomain.data.domain import Domain
+from onedomain.data.files_on_demand import FilesOnDemand
 from onedomain.data.formats import decoding, open_image
 from onedomain.data.image_files import IMAGE_ENDINGS, decode_image, image_size, no_image
 from onedomain.errors import UserError
@@ -38,22 +37,10 @@ class Header(NamedTuple):
     colours: str
 
 
-class Files:
-    """Files as an array of what they hold, (n, height, width, …): decoded when indexed, several at once."""
+class Files(FilesOnDemand):
+    """Files that are decoded again only if there was no room to keep them."""
 
-    def __init__(self, files: Sequence[Path], shape: tuple[int, ...], read: Callable[[Path], Array]) -> None:
-        self.files, self.read = files, read
-        self.shape = (len(files), *shape)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, indices: Any, /) -> Array:
-        chosen = np.arange(len(self.files))[indices].tolist()
-        with ThreadPoolExecutor(min(8, os.cpu_count() or 1, len(chosen))) as pool:
-            return np.stack(list(pool.map(self._decoded, chosen)))
-
-    def _decoded(self, place: int) -> Array:
+    def decoded(self, place: int) -> Array:
         path = self.files[place]
         with decoding(path, "a file you may read"):
             changed = path.stat().st_mtime_ns
