@@ -64,14 +64,11 @@ class FilesOnDemand:
     def all(self) -> np.ndarray:
         """Every image, in memory."""
         images = np.empty(self.shape, np.uint8)
-
-        def read(place: int) -> None:
-            images[place] = self.decoded(place)
-
         with progress("read images", len(self), shown=len(self) > 2000, unit="images") as update:
-            for done, _ in enumerate(_threads().map(read, range(len(self))), start=1):
-                if done % 500 == 0:
-                    update(done, {})
+            for place, image in enumerate(_threads().map(self.decoded, range(len(self)))):
+                images[place] = image
+                if place % 500 == 499:
+                    update(place + 1, {})
         return images
 
 

@@ -17,7 +17,6 @@ from onedomain.data.formats import decoding, open_image
 from onedomain.data.image_files import IMAGE_ENDINGS, decode_image, image_size, no_image
 from onedomain.errors import UserError
 
-Array = np.ndarray[Any, np.dtype[Any]]
 CACHE_BYTES = 2**28  # of decoded and resized frames that are kept, of all folders together
 _PNG = b"\x89PNG\r\n\x1a\n"
 _COLOUR_TYPES = {0: "grey", 2: "RGB", 3: "indexed", 4: "grey with alpha", 6: "RGB with alpha"}
@@ -40,7 +39,7 @@ class Header(NamedTuple):
 class Files(FilesOnDemand):
     """Files that are decoded again only if there was no room to keep them."""
 
-    def decoded(self, place: int) -> Array:
+    def decoded(self, place: int) -> np.ndarray:
         path = self.files[place]
         with decoding(path, "a file you may read"):
             changed = path.stat().st_mtime_ns
@@ -57,10 +56,10 @@ class _Cache:
 
     def __init__(self, most: int) -> None:
         self.most, self.held = most, 0
-        self.arrays: OrderedDict[Any, Array] = OrderedDict()
+        self.arrays: OrderedDict[Any, np.ndarray] = OrderedDict()
         self.lock = threading.Lock()
 
-    def get(self, key: Any, make: Callable[[], Array]) -> Array:
+    def get(self, key: Any, make: Callable[[], np.ndarray]) -> np.ndarray:
         with self.lock:
             if key in self.arrays:
                 self.arrays.move_to_end(key)
@@ -84,7 +83,7 @@ def frame_domain(
     frames: Sequence[Frame],
     *,
     size: tuple[int, int],
-    read_mask: Callable[[Path], Array],
+    read_mask: Callable[[Path], np.ndarray],
     classes: Sequence[str],
     void: int | None,
     note: str = "",
@@ -97,7 +96,7 @@ def frame_domain(
     return Domain(name, split, images, masks, tuple(classes), void, note)
 
 
-def nearest(mask: Array, size: tuple[int, int]) -> Array:
+def nearest(mask: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """The mask at another size, (height, width), each pixel that of the old one which its centre lies in.
 
     >>> nearest(np.array([[1, 2], [3, 4]]), (4, 2))[:, 0]
@@ -181,7 +180,7 @@ def frame_folder(
     )
 
 
-def _read_indices(path: Path, classes: int, void: int | None) -> Array:
+def _read_indices(path: Path, classes: int, void: int | None) -> np.ndarray:
     """The values of an 8-bit mask, if each is a class or void."""
     with open_image(path, "a whole PNG file", formats=("PNG",)) as opened:
         mask = np.asarray(opened)  # of an indexed image its numbers, not its colours

