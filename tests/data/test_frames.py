@@ -81,6 +81,15 @@ def test_frames_are_read_when_asked_for_and_again_only_if_there_is_no_room(tmp_p
     assert frames._CACHE.held <= 64
 
 
+def test_frames_are_decoded_ahead_when_they_are_announced(tmp_path):
+    domain = frame_folder(own_folder(tmp_path / "a", count=4), classes="abc", size=(8, 12))
+    part = domain.subset([3, 1, 0])
+    part.ask([0, 2])
+    assert set(domain.images._asked) == {3, 0}
+    assert np.array_equal(part.batch([2, 0]).images, domain.batch([0, 3]).images)
+    assert not domain.images._asked
+
+
 def test_a_subset_of_frames_reads_only_its_own(tmp_path):
     domain = frame_folder(own_folder(tmp_path / "a", count=4), classes="abc", size=(8, 12))
     part = domain.subset([3, 1])

@@ -22,13 +22,8 @@ from onedomain.data.corruptions.shared import (
 )
 from onedomain.errors import UserError
 
-OVERLAYS = (
-    "frost1.png",
-    "frost2.png",
-    "frost3.png",
-    "frost4.jpg",
-    "frost5.jpg",
-)  # the published draw leaves out a sixth
+# The published draw leaves out a sixth.
+OVERLAYS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 
 
 def fog(images: Bytes, constants: tuple[float, float], rngs: Generators) -> Bytes:
