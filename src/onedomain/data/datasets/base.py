@@ -95,7 +95,8 @@ class Dataset(ABC, Generic[F]):
         """Read every image and compare it with what is published."""
         for part, published in self.counts.items():
             row.counts[part] = len(self.load(part, data_dir)) if part in found else 0
-            row.compare(part, published or 0)
+            if published is not None:
+                row.compare(part, published)
 
     def _title(self, part: str) -> str:
         """What messages call a part."""
