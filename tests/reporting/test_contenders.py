@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import contenders_of
 from onedomain.runs.identity import changed_settings
@@ -107,10 +109,10 @@ def test_seeds_of_what_was_trained_from_scratch_are_its_draws():
 def test_adapted_runs_count_where_they_were_scored():
     run = made_run({"home": 0.9, "x": 0.5})
     comparison = compare([run, adapted(run)], "bench")
-    few_shot, plain = sorted(comparison.contenders, key=lambda each: each.adaptation is None)
+    few_shot, plain = sorted(comparison.contenders, key=lambda each: not each.adapted_to)
     assert comparison.averages(plain) == [0.5]
     assert comparison.rivals == [plain, few_shot]  # adapted to a domain of another benchmark
-    assert few_shot.values("x", "accuracy") == [0.5]
+    assert few_shot.mean("x", "accuracy") == 0.5
 
 
 def test_values_and_averages(tmp_path):
@@ -118,5 +120,6 @@ def test_values_and_averages(tmp_path):
         make_run(tmp_path / str(seed), seed=seed, accuracies={"s": 0.9, "x": value, "y": 0.6})
     comparison = compare([read_run(tmp_path / "0"), read_run(tmp_path / "1")], "bench")
     (group,) = comparison.contenders
-    assert [group.values(name, "accuracy") for name in "sxy"] == [[0.9, 0.9], [0.2, 0.4], [0.6, 0.6]]
+    assert [comparison.estimate(group, name).values for name in "sxy"] == [(0.9, 0.9), (0.2, 0.4), (0.6, 0.6)]
+    assert [group.mean(name, "accuracy") for name in "sxy"] == pytest.approx([0.9, 0.3, 0.6])
     assert comparison.averages(group) == [0.4, 0.5]

@@ -20,19 +20,9 @@ def benchmarks(options: Options) -> None:
     from onedomain.benchmarks import BENCHMARKS
     from onedomain.cli import tables
 
-    rows = [
-        {
-            "name": each.name,
-            "summary": each.summary,
-            "source": each.source,
-            "targets": list(each.targets),
-            "network": each.network,
-            "metric": each.metric,
-            "corruptions": each.corruptions,
-        }
-        for each in BENCHMARKS.values()
-    ]
+    told = ("name", "summary", "source", "targets", "network", "metric", "corruptions")
+    rows = [{name: getattr(each, name) for name in told} for each in BENCHMARKS.values()]
     if options.json:
-        print_json({"benchmarks": rows})
+        print_json({"benchmarks": [{**row, "targets": list(row["targets"])} for row in rows]})
     else:
-        tables.show_benchmarks(rows)
+        tables.show_benchmarks()

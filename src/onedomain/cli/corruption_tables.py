@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from onedomain.benchmarks import Benchmark
 from onedomain.cli.tables import UNCERTAINTY, uncertainty
@@ -24,15 +24,11 @@ from onedomain.training.run import Run
 METRICS = {"nll": "NLL", "ece": "ECE %", **{name: UNCERTAINTY[name] for name in UNCERTAINTY if name != "entropy"}}
 
 
-class Measured(NamedTuple):
-    """The robustness of a run; its mCE and RmCE at the worst severity and over all, or the command to get them."""
+def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> tuple[Robustness, dict[str, Any]]:
+    """The robustness of a run; its mCE and RmCE at the worst severity and over all, or the command to get them.
 
-    found: Robustness
-    relative: Mapping[str, Any]
-
-
-def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured:
-    """From the run's records, relative to the ERM run beside its folder that was made in the same way."""
+    They are relative to the ERM run beside its folder that was made in the same way.
+    """
     rows = run.records(evaluation, benchmark.name)
     found = robustness.from_records(rows, benchmark.name)
     folder = run.folder or Path("run")
@@ -40,21 +36,24 @@ def measured(run: Run, evaluation: Evaluation, benchmark: Benchmark) -> Measured
     erm = erm or find_erm(rows, benchmark.name, folder.resolve().parent)
     if erm is None:
         make = erm_command(identify(rows[0]), folder.with_name(f"{folder.name}-erm"))
-        return Measured(found, {"erm": None, "make": make})
+        return found, {"erm": None, "make": make}
     ratios = {label: found.relative_to(erm[1], severity) for label, severity in (("worst", WORST), ("all", None))}
-    return Measured(found, {"erm": str(erm[0]), **ratios})
+    return found, {"erm": str(erm[0]), **ratios}
 
 
-def show_corruptions(run: Run, evaluation: Evaluation, measured: Measured) -> None:
-    title, groups = "Uncertainty, mean over corruptions", _groups(evaluation, run.manifest.source.name)
-    doubts = uncertainty(evaluation, title, "severity", groups, METRICS)
-    manifest, found = run.manifest, measured.found
+def show_corruptions(run: Run, evaluation: Evaluation, found: Robustness, relative: Mapping[str, Any]) -> None:
+    manifest, every = run.manifest, evaluation.scores.values()
+    groups: dict[str, list[Scores]] = {}  # the clean images, and the corruptions at each severity
+    for each in sorted(every, key=lambda scores: scores.corruption.severity if scores.corruption else 0):
+        level = str(each.corruption.severity) if each.corruption else f"{manifest.source.name} (clean)"
+        groups.setdefault(level, []).append(each)
+    doubts = uncertainty(evaluation, "Uncertainty, mean over corruptions", "severity", groups, METRICS)
     about = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps: accuracy %"
-    counts = sorted({scores.count for scores in evaluation.scores.values() if scores.corruption})
+    counts = sorted({scores.count for scores in every if scores.corruption})
     of_each = " or ".join(f"{images:,}" for images in counts)
     targets = f"Targets: {'; '.join(found.notes) or 'the official files'}. {of_each} images of each."
     table = corruption_table(about, manifest.source.name, [found])
-    show(replace(table, notes=[targets, *_relative_lines(measured.relative)]), doubts)
+    show(replace(table, notes=[targets, *_relative_lines(relative)]), doubts)
 
 
 def _relative_lines(relative: Mapping[str, Any]) -> list[str]:
@@ -72,18 +71,7 @@ def _relative_lines(relative: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _groups(evaluation: Evaluation, source: str) -> dict[str, list[Scores]]:
-    """The clean images, and the corruptions at each severity."""
-    every = evaluation.scores.values()
-    groups = {f"{source} (clean)": [scores for scores in every if scores.corruption is None]}
-    for severity in SEVERITIES:
-        groups[str(severity)] = [each for each in every if each.corruption and each.corruption.severity == severity]
-    return {label: group for label, group in groups.items() if group}
-
-
-def as_json(measured: Measured) -> dict[str, Any]:
-    found = measured.found
-
+def as_json(found: Robustness, relative: Mapping[str, Any]) -> dict[str, Any]:
     def means(severity: int | None) -> dict[str, Any]:
         return {
             "corruptions": found.of_kinds(KINDS, severity),
@@ -97,5 +85,5 @@ def as_json(measured: Measured) -> dict[str, Any]:
         "mean": {"all": means(None), **{str(severity): means(severity) for severity in SEVERITIES}},
         "missing": [kind for kind in KINDS if found.of_kind(kind) is None],
         "notes": list(found.notes),
-        "relative_to_erm": dict(measured.relative),
+        "relative_to_erm": dict(relative),
     }

@@ -60,12 +60,12 @@ def show_and_keep(run: Run, evaluation: Evaluation, benchmark: Benchmark | None,
     name = benchmark.name if benchmark else None
     measured = corruption_tables.measured(run, evaluation, benchmark) if benchmark and benchmark.corruptions else None
     if as_json:
-        document = tables.evaluation_as_json(run, evaluation, name, evaluation.missing)
+        document = tables.evaluation_as_json(run, evaluation, name)
         if measured:
-            document["robustness"] = corruption_tables.as_json(measured)
+            document["robustness"] = corruption_tables.as_json(*measured)
         print_json(document)
     elif measured:
-        corruption_tables.show_corruptions(run, evaluation, measured)
+        corruption_tables.show_corruptions(run, evaluation, *measured)
     else:
         tables.show_evaluation(run, evaluation)
     tables.say_if_not_held_out(run)

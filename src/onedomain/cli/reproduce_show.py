@@ -33,11 +33,25 @@ def show_what_would_be_done(request: Request, as_json: bool) -> None:
     """The plan and how long it takes; nothing is written."""
     benches = load_data(request)
     runs = request.plan(benches)
-    expected = estimate(runs, benches)
+    expected = estimate(runs)
     if as_json:
         print_json(_plan_as_json(request, runs, expected))
-    else:
-        _show_plan(request, runs, expected)
+        return
+    waiting, jobs = f"{len(expected.runs)} of {len(runs)} runs to do", request.parallel
+    if expected.runs:
+        waiting += f", {jobs} at a time: about {duration(expected.together(jobs))} (from {expected.basis})"
+    rows = []
+    for run in runs:
+        adapting, seconds = run.row.adaptation, expected.seconds.get(run.name)
+        what = f"{adapting.method}, {adapting.shots} shots of {run.target}" if adapting else run.row.method
+        changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
+        state = f"going on from {run.steps_done:,}" if run.state == "going on" else run.state
+        about = "" if seconds is None else duration(seconds)
+        rows.append(model.Row(run.name, model.texts(what, changes, str(run.seed), state, about, str(run.folder))))
+    title = f"{request.table.title}; scale {request.scale.name}"
+    title += ", a REDUCED protocol" if request.scale.reduced else ""
+    columns = [model.Column(name, number=name in ("seed", "about")) for name in PLANNED]
+    show(model.Table(title, "run", columns, rows, [waiting]), width=WIDTH)
 
 
 def run_and_show(request: Request, as_json: bool) -> None:
@@ -51,7 +65,7 @@ def run_and_show(request: Request, as_json: bool) -> None:
         failed = [each.name for each in grid.failed]
         partly = [run.name for run in runs if run.state == "to score" and run.name not in failed]
         scored = [run for run in runs if run.state == "done" or run.name in partly]
-        records = collect(scored, benches)
+        records = collect(scored)
         result = tabulate(
             request.table,
             request.scale,
@@ -98,24 +112,6 @@ def _print_and_keep(result: Result, as_json: bool, folder: Path | None) -> None:
             say(f"In {folder}: {', '.join(path.name for path in write_files(result, folder))}")
 
 
-def _show_plan(request: Request, runs: Sequence[PlannedRun], expected: Estimate) -> None:
-    waiting, jobs = f"{len(expected.runs)} of {len(runs)} runs to do", request.parallel
-    if expected.runs:
-        waiting += f", {jobs} at a time: about {duration(expected.together(jobs))} (from {expected.basis})"
-    rows = []
-    for run in runs:
-        adapting, seconds = run.row.adaptation, expected.seconds.get(run.name)
-        what = f"{adapting.method}, {adapting.shots} shots of {run.target}" if adapting else run.row.method
-        changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
-        state = f"going on from {run.steps_done:,}" if run.state == "going on" else run.state
-        about = "" if seconds is None else duration(seconds)
-        rows.append(model.Row(run.name, model.texts(what, changes, str(run.seed), state, about, str(run.folder))))
-    title = f"{request.table.title}; scale {request.scale.name}"
-    title += ", a REDUCED protocol" if request.scale.reduced else ""
-    columns = [model.Column(name, number=name in ("seed", "about")) for name in PLANNED]
-    show(model.Table(title, "run", columns, rows, [waiting]), width=WIDTH)
-
-
 def _plan_as_json(request: Request, runs: Sequence[PlannedRun], expected: Estimate) -> dict[str, Any]:
     return {
         "table": request.table.name,
@@ -126,12 +122,12 @@ def _plan_as_json(request: Request, runs: Sequence[PlannedRun], expected: Estima
         "runs": [
             {
                 "run": run.name,
-                "benchmark": run.benchmark.name,
+                "benchmark": run.bench.benchmark.name,
                 "method": run.row.adaptation.method if run.row.adaptation else run.row.method,
                 "parent": run.parent.name if run.parent else None,
                 "target": run.target or None,
                 "shots": run.row.adaptation.shots if run.row.adaptation else None,
-                "network": run.benchmark.network,
+                "network": run.bench.benchmark.network,
                 "settings": run.method.settings.model_dump(mode="json"),
                 "seed": run.seed,
                 "folder": str(run.folder),
@@ -149,7 +145,7 @@ def _plan_as_json(request: Request, runs: Sequence[PlannedRun], expected: Estima
 def _figures_command(table: Table, folder: Path, runs: Sequence[PlannedRun]) -> str:
     """What draws the figures of the runs of the first seed; they are of one benchmark at a time."""
     benchmark, *others = table.benchmarks
-    shown = [run.folder for run in runs if run.seed == 0 and run.benchmark.name == benchmark]
+    shown = [run.folder for run in runs if run.seed == 0 and run.bench.benchmark.name == benchmark]
     elsewhere = [place for place in shown if place.parent != folder]
     inside = f"{shlex.quote(str(folder))}/{benchmark if others else ''}*-0"  # unquoted: the shell finds the folders
     out = folder / "figures" / benchmark if others else folder / "figures"

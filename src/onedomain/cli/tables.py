@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onedomain.benchmarks import BENCHMARKS
 from onedomain.cli.output import print_json
 from onedomain.data.corruptions import KINDS, SEVERITIES, in_record
 from onedomain.data.datasets.base import Row as DataRow
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 AVERAGE = "average unseen"
 DOMAINS_A_TABLE = 6  # columns of names that fit beside each other
+DOUBTS = ("uncertainty", "predictive_entropy", "mutual_information")  # of a prediction
 UNCERTAINTY = {
     "brier": "Brier",
     "entropy": "entropy",
@@ -63,11 +65,15 @@ def _scores(run: Run, evaluation: Evaluation) -> Table:
     title = f"{manifest.method}, seed {manifest.seed}, {run.method.settings.steps} steps on {manifest.source.name}"
     if manifest.adaptation is not None:
         title += f"; {adaptation_title(manifest.adaptation)}, draw {manifest.adaptation.draw}"
+    adapted_to = [info.target for info in manifest.adaptations]
     rows = []
     for name, scores in evaluation.scores.items():
-        remark = scores.note if name in evaluation.unseen else _seen_as(run, name, scores.note)
-        doubts = [number(scores.nll), percent(scores.ece)]
-        rows.append(Row(name, [count(scores.count), *_accuracy(scores), *doubts, text(remark)]))
+        first = [percent(scores.accuracy), text(interval(scores.low, scores.high))]
+        if scores.miou is not None and scores.miou_low is not None and scores.miou_high is not None:
+            first = [percent(scores.miou), text(interval(scores.miou_low, scores.miou_high)), first[0]]
+        role = "" if name in evaluation.unseen else "adapted to" if name in adapted_to else "source"
+        remark = text("; ".join(filter(None, (role, scores.note))))
+        rows.append(Row(name, [count(scores.count), *first, number(scores.nll), percent(scores.ece), remark]))
     if evaluation.unseen:
         mean = {metric: evaluation.average(metric) for metric in METRICS}
         right, none = percent(mean["accuracy"]), Cell("")
@@ -78,13 +84,6 @@ def _scores(run: Run, evaluation: Evaluation) -> Table:
     return Table(title, "domain", [*numbers("images", *shown, "NLL", "ECE %"), *words("")], rows)
 
 
-def _accuracy(scores: Scores) -> list[Cell]:
-    right = percent(scores.accuracy)
-    if scores.miou is None or scores.miou_low is None or scores.miou_high is None:
-        return [right, text(interval(scores.low, scores.high))]
-    return [percent(scores.miou), text(interval(scores.miou_low, scores.miou_high)), right]
-
-
 def _classes(run: Run, evaluation: Evaluation) -> list[Table]:
     """Intersection over union, class by class; a class that a domain does not have is not in its mean."""
     domains = list(evaluation.scores)
@@ -92,11 +91,8 @@ def _classes(run: Run, evaluation: Evaluation) -> list[Table]:
     for start in range(0, len(domains), DOMAINS_A_TABLE):
         shown = domains[start : start + DOMAINS_A_TABLE]
         found = {name: [evaluation[domain].iou.get(name) for domain in shown] for name in run.classes}
-        rows = [
-            Row(name, [percent(value) for value in values])
-            for name, values in found.items()
-            if any(value is not None for value in values)
-        ]
+        there = {name: values for name, values in found.items() if set(values) != {None}}
+        rows = [Row(name, list(map(percent, values))) for name, values in there.items()]
         tables.append(Table("IoU %", "class", numbers(*shown), rows))
     return tables
 
@@ -113,11 +109,6 @@ def uncertainty(
     found = evaluation.rank_correlation()
     told = f"Rank correlation of domain score and accuracy lost, unseen domains: {found or 0:.2f}"
     return Table(title, corner, numbers(*metrics.values()), rows, () if found is None else [told])
-
-
-def _seen_as(run: Run, name: str, note: str) -> str:
-    adapted_to = [info.target for info in run.manifest.adaptations]
-    return "; ".join(part for part in ("adapted to" if name in adapted_to else "source", note) if part)
 
 
 def adaptation_title(info: AdaptationInfo) -> str:
@@ -167,9 +158,7 @@ def show_comparison(comparison: Comparison) -> None:
     show(Table(f"{comparison.metric.heading} %, domains never trained on", "method", columns, rows))
 
 
-def evaluation_as_json(
-    run: Run, evaluation: Evaluation, benchmark: str | None, missing: Sequence[str]
-) -> dict[str, Any]:
+def evaluation_as_json(run: Run, evaluation: Evaluation, benchmark: str | None) -> dict[str, Any]:
     info = run.manifest.adaptation
     return {
         "run": str(run.folder),
@@ -190,7 +179,7 @@ def evaluation_as_json(
             for metric in (METRICS if evaluation.unseen else ())
         },
         "rank_correlation": evaluation.rank_correlation(),
-        "missing": list(missing),
+        "missing": list(evaluation.missing),
     }
 
 
@@ -205,9 +194,7 @@ def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[
                 "file": file,
                 "label": predictions.classes[label],
                 "probability": float(probabilities[label]),
-                "uncertainty": float(predictions.uncertainty[place]),
-                "predictive_entropy": float(predictions.predictive_entropy[place]),
-                "mutual_information": float(predictions.mutual_information[place]),
+                **{name: float(getattr(predictions, name)[place]) for name in DOUBTS},
                 "domain_score": None if scores is None else float(scores[place]),
                 "out_of_domain": None if flags is None else bool(flags[place]),
                 "probabilities": dict(zip(predictions.classes, map(float, probabilities), strict=True)),
@@ -217,49 +204,33 @@ def predictions_as_json(files: Sequence[str], predictions: Predictions) -> list[
     return rows
 
 
-def calibration_as_json(run: Run) -> dict[str, Any] | None:
-    """What `out_of_domain` rests on: a threshold of the domain score, and whether it was found with held-out images."""
-    of = run.calibration
-    return None if of is None else {"threshold": of.threshold, "images": of.images, "held_out": of.held_out}
-
-
 def say_if_not_held_out(run: Run) -> None:
     if run.calibration is not None and not run.calibration.held_out:
         say("note: no source images were held out: out of domain is judged by training images, and flags too many")
 
 
-def show_predictions(files: Sequence[str], predictions: Predictions) -> None:
-    rows = [
-        Row(
-            row["file"],
-            [
+def show_predictions(rows: Sequence[Mapping[str, Any]], dense: bool) -> None:
+    """What each image was called; for segmentation, what was written for it, and what it says on the whole."""
+    labelled = ("label", "probability %", "entropy (nats)", "mutual information", "domain score", "out of domain")
+    masked = ("mean entropy (nats)", "domain score", "out of domain", "most of it")
+    shown, notes = [], []
+    for row in rows:
+        flag = {None: Cell(GAP), True: text("yes"), False: text("no")}[row["out_of_domain"]]
+        doubt, flagged = number(row["uncertainty"]), [number(row["domain_score"], 2), flag]
+        if dense:
+            most = max(row["shares"], key=row["shares"].__getitem__)
+            cells = [doubt, *flagged, text(f"{most}, {percent(row['shares'][most], 0).text}%")]
+            notes.append(f"{row['file']}: mask in {row['mask']}, uncertainty in {row['uncertainty_map']}")
+        else:
+            cells = [
                 text(row["label"]),
                 percent(row["probability"]),
-                *(number(row[name]) for name in ("uncertainty", "mutual_information")),
-                *_out_of_domain(row),
-            ],
-        )
-        for row in predictions_as_json(files, predictions)
-    ]
-    columns = numbers("label", "probability %", "entropy (nats)", "mutual information", "domain score", "out of domain")
-    show(Table("", "image", columns, rows))
-
-
-def show_masks(rows: Sequence[Mapping[str, Any]]) -> None:
-    """What was written for each image, and what it says on the whole."""
-    shown = []
-    for row in rows:
-        most = max(row["shares"], key=row["shares"].__getitem__)
-        share = text(f"{most}, {percent(row['shares'][most], 0).text}%")
-        shown.append(Row(row["file"], [number(row["uncertainty"]), *_out_of_domain(row), share]))
-    columns = numbers("mean entropy (nats)", "domain score", "out of domain", "most of it")
-    notes = [f"{row['file']}: mask in {row['mask']}, uncertainty in {row['uncertainty_map']}" for row in rows]
-    show(Table("", "image", columns, shown, notes))
-
-
-def _out_of_domain(row: Mapping[str, Any]) -> list[Cell]:
-    flag = row["out_of_domain"]
-    return [number(row["domain_score"], 2), Cell(GAP) if flag is None else text("yes" if flag else "no")]
+                doubt,
+                number(row["mutual_information"]),
+                *flagged,
+            ]
+        shown.append(Row(row["file"], cells))
+    show(Table("", "image", numbers(*(masked if dense else labelled)), shown, notes))
 
 
 def show_data(folder: Path, rows: Sequence[DataRow], json: bool) -> None:
@@ -275,10 +246,10 @@ def show_data(folder: Path, rows: Sequence[DataRow], json: bool) -> None:
     show(Table(f"In {folder}", "data", words("what it is", "state", "images"), shown, notes))
 
 
-def show_benchmarks(rows: Sequence[Mapping[str, Any]]) -> None:
+def show_benchmarks() -> None:
     shown = []
-    for row in rows:
+    for each in BENCHMARKS.values():
         many = f"{len(KINDS)} corruptions × {len(SEVERITIES)} severities"  # 95 names
-        targets = many if row["corruptions"] else ", ".join(row["targets"])
-        shown.append(Row(row["name"], texts(row["summary"], row["source"], targets, row["network"])))
+        targets = many if each.corruptions else ", ".join(each.targets)
+        shown.append(Row(each.name, texts(each.summary, each.source, targets, each.network)))
     show(Table("", "benchmark", words("what it is", "source", "unseen targets", "network"), shown))

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
-from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS
 from onedomain.data.corruptions import CATEGORIES, Corruption
 from onedomain.errors import UserError
 from onedomain.reporting.average import average, fingerprint, mean, shared_domains
-from onedomain.reporting.contenders import Contender, adapted_to, contenders_of, trained_for
+from onedomain.reporting.contenders import Contender, adapted_to, contenders_of
 from onedomain.reporting.estimates import Estimate, over_domains, too_close, variance_of_images
 from onedomain.reporting.reproduce.paper import paper_average, paper_value, variant
 from onedomain.reporting.shown_metric import ACCURACY, ShownMetric, shown_metric
 from onedomain.runs.records import RunRecords
 
-OF_THE_DOMAIN = ("value", "low", "high", "count", "note", "split", "unseen", "data", "date")
 Domains = str | tuple["Domains", ...]  # one, or several whose accuracies are averaged, which may be averages too
+OF_THE_DOMAIN = ("value", "low", "high", "count", "note", "split", "unseen", "data", "date")
 OF_THE_RUN = ("parameters", "training_parameters", "train_seconds", "peak_memory_mb")
 
 
@@ -38,10 +37,6 @@ class Column:
     in_all: bool  # whether every run was scored on it
     compared: bool  # whether it counts in the average over unseen domains
     corruption: Corruption | None  # that its images are under
-
-    def of_kinds(self, kinds: Sequence[str]) -> bool:
-        """Whether its images are under one of these corruptions."""
-        return self.corruption is not None and self.corruption.kind in kinds
 
     @property
     def role(self) -> str:
@@ -94,8 +89,9 @@ class Comparison:
     @property
     def categories(self) -> dict[str, tuple[str, ...]]:
         """Of corruptions, which are many: those of each category that count in the average; else none."""
+        compared = [(each.name, each.corruption.kind) for each in self.columns if each.compared and each.corruption]
         found = {
-            category: tuple(each.name for each in self.columns if each.compared and each.of_kinds(kinds))
+            category: tuple(name for name, kind in compared if kind in kinds)
             for category, kinds in (CATEGORIES.items() if self.corrupted else ())
         }
         return {category: domains for category, domains in found.items() if domains}
@@ -112,23 +108,17 @@ class Comparison:
     def estimate(self, contender: Contender, domains: Domains) -> Estimate | None:
         """The shown metric on a domain, or the average over several; None if one of them was not scored."""
         if isinstance(domains, str):
-            found = self._rows(contender, domains)
+            every = (rows.get(domains, {}).get(self.metric.name) for rows in contender.rows)
+            found = [row for row in every if row]
             if not found:
                 return None
-            edges = ([row.get(edge, row["value"]) for edge in ("low", "high")] for row in found)
+            edges = [(row.get("low", row["value"]), row.get("high", row["value"])) for row in found]
             of_images = fmean(variance_of_images(low, high) for low, high in edges)
-            return Estimate(tuple(row["value"] for row in found), of_images)
+            recorded = edges[0] if len(found) == 1 and "low" in found[0] else None
+            return Estimate(tuple(row["value"] for row in found), of_images, recorded)
         estimates = [self.estimate(contender, part) for part in domains]
         known = [estimate for estimate in estimates if estimate is not None]
         return over_domains(known, self.corrupted) if known and len(known) == len(estimates) else None
-
-    def interval(self, contender: Contender, domains: Domains) -> tuple[float, float] | None:
-        """Of the shown metric, over images, as it was recorded; None for several runs or domains."""
-        found = self._rows(contender, domains) if isinstance(domains, str) else []
-        return (found[0]["low"], found[0]["high"]) if len(found) == 1 and "low" in found[0] else None
-
-    def _rows(self, contender: Contender, domain: str) -> list[Mapping[str, Any]]:
-        return [rows[domain][self.metric.name] for rows in contender.rows if self.metric.name in rows.get(domain, {})]
 
     def mean(self, contender: Contender, metric: str) -> float | None:
         """Of any metric, over the same domains; None if one of them lacks it."""
@@ -155,11 +145,9 @@ class Comparison:
 
     def paper(self, contender: Contender, domains: Domains) -> float | None:
         """The paper's accuracy or mIoU, or its average over the same domains, in %; None where it says nothing."""
-        if contender.adapted_to or contender.other_network:
+        if contender.adapted_to or contender.other_network or not contender.trained_for_it:
             return None
-        if not all(trained_for(run, self.benchmark) for run in contender.runs):
-            return None
-        name = variant(contender.method, contender.changed)
+        name = variant(contender.manifest.method, contender.changed)
         if isinstance(domains, str):
             return paper_value(self.benchmark, name, domains)
         return paper_average(self.benchmark, name, [domain for domain in domains if isinstance(domain, str)])
@@ -188,11 +176,10 @@ def compare(runs: Sequence[RunRecords], benchmark: str) -> Comparison:
 
 def refuse_old_records(comparison: Comparison) -> None:
     """Records of an earlier form lack what the page shows: scoring again writes it."""
-    needed = (*OF_THE_DOMAIN, *OF_THE_RUN)
     for run in (run for contender in comparison.contenders for run in contender.runs):
         for domain, metrics in run.scores(comparison.benchmark).items():
             for metric in dict.fromkeys((ACCURACY.name, comparison.metric.name)):
-                missing = [name for name in needed if name not in metrics.get(metric, {})]
+                missing = [name for name in OF_THE_DOMAIN + OF_THE_RUN if name not in metrics.get(metric, {})]
                 if missing:
                     given = f"the record of {metric} on {domain} has no {missing[0]!r}"
                     again = run.evaluate_command(comparison.benchmark)

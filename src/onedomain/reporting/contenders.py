@@ -15,7 +15,7 @@ from onedomain.reporting.names import run_title, titles
 from onedomain.reporting.reproduce.tables import SCALES
 from onedomain.runs.baseline import BASELINE
 from onedomain.runs.identity import changed_settings
-from onedomain.runs.manifest import AdaptationInfo
+from onedomain.runs.manifest import Manifest
 from onedomain.runs.records import RunRecords
 
 # Settings that `reproduce` makes smaller for a quick look: the method is the same one, its protocol a reduced one.
@@ -31,17 +31,9 @@ class Contender:
     benchmark: str
 
     @property
-    def method(self) -> str:
-        return self.runs[0].manifest.method
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return self.runs[0].manifest.settings
-
-    @property
-    def adaptation(self) -> AdaptationInfo | None:
-        """How they were adapted, but for the draw; None for runs that were only trained."""
-        return self.runs[0].manifest.adaptation
+    def manifest(self) -> Manifest:
+        """Of the first run, which stands for the others."""
+        return self.runs[0].manifest
 
     @cached_property
     def rows(self) -> tuple[Mapping[str, Mapping[str, Mapping[str, Any]]], ...]:
@@ -51,9 +43,9 @@ class Contender:
     @property
     def reduced(self) -> dict[str, tuple[float, float]]:
         """What is smaller than the benchmark's protocol has it, and how large it has it."""
-        manifest = self.runs[0].manifest
-        changed, usually = changed_settings(manifest.settings, manifest.usually), manifest.usually or {}
-        if manifest.benchmark not in BENCHMARKS:  # there is no protocol to fall short of
+        usually = self.manifest.usually or {}
+        changed = changed_settings(self.manifest.settings, usually)
+        if self.manifest.benchmark not in BENCHMARKS:  # there is no protocol to fall short of
             return {}
         return {
             name: (changed[name], usually[name])
@@ -65,8 +57,7 @@ class Contender:
     @property
     def changed(self) -> dict[str, Any]:
         """Settings that were set otherwise, without what only reduces the protocol."""
-        manifest = self.runs[0].manifest
-        changed = changed_settings(manifest.settings, manifest.usually)
+        changed = changed_settings(self.manifest.settings, self.manifest.usually)
         return {name: value for name, value in changed.items() if name not in ("steps", *self.reduced)}
 
     @property
@@ -77,9 +68,15 @@ class Contender:
     @property
     def other_network(self) -> bool:
         """Whether it has another network than its benchmark's, or one that began with weights from a file."""
-        manifest = self.runs[0].manifest
-        benchmark, network = BENCHMARKS.get(manifest.benchmark or ""), manifest.network
+        benchmark, network = BENCHMARKS.get(self.manifest.benchmark or ""), self.manifest.network
         return benchmark is not None and (network.name != benchmark.network or network.weights is not None)
+
+    @property
+    def trained_for_it(self) -> bool:
+        """Whether the source of all is that of the benchmark; some benchmarks share theirs."""
+        trained_on = {run.manifest.benchmark or "" for run in self.runs} - {self.benchmark}
+        asked, others = BENCHMARKS.get(self.benchmark), map(BENCHMARKS.get, trained_on)
+        return all(asked and other and other.train is asked.train for other in others)
 
     @property
     def seeds(self) -> list[str]:
@@ -96,15 +93,11 @@ class Contender:
     @property
     def steps(self) -> int:
         """Of training or, of an adapted run, of adapting."""
-        return int((self.adaptation or self.runs[0].manifest).settings["steps"])
-
-    def values(self, domain: str, metric: str) -> list[float]:
-        """Of the runs that have it."""
-        return [rows[domain][metric]["value"] for rows in self.rows if metric in rows.get(domain, {})]
+        return int((self.manifest.adaptation or self.manifest).settings["steps"])
 
     def mean(self, domain: str, metric: str) -> float | None:
         """Over the runs that have it."""
-        return mean_of_known(self.values(domain, metric))
+        return mean_of_known(rows.get(domain, {}).get(metric, {}).get("value") for rows in self.rows)
 
 
 def adapted_to(run: RunRecords) -> set[str]:
@@ -113,7 +106,7 @@ def adapted_to(run: RunRecords) -> set[str]:
 
 
 def is_baseline(contender: Contender) -> bool:
-    return contender.method == BASELINE and not contender.changed and not contender.adapted_to
+    return contender.manifest.method == BASELINE and not contender.changed and not contender.adapted_to
 
 
 def contenders_of(runs: Sequence[RunRecords], benchmark: str) -> list[Contender]:
@@ -123,23 +116,13 @@ def contenders_of(runs: Sequence[RunRecords], benchmark: str) -> list[Contender]
         group = together.setdefault(run.identity.setting, {})
         other = group.setdefault(run.identity.repetition, run)
         if other is not run:
-            given = f"is the same as {other.folder}: {_which(run)}, same settings"
+            which = [run_title(run), *([] if run.identity.from_scratch else [f"seed {run.manifest.seed}"])]
+            which += [f"draw {info.draw}" for info in reversed(run.manifest.adaptations)]
+            given = f"is the same as {other.folder}: {', '.join(which)}, same settings"
             raise UserError(str(run.folder), given, "each run once")
     groups = [tuple(group[which] for which in sorted(group)) for group in together.values()]
     named = titles([group[0] for group in groups])
     return [Contender(title, group, benchmark) for title, group in zip(named, groups, strict=True)]
-
-
-def _which(run: RunRecords) -> str:
-    draws = [f"draw {info.draw}" for info in reversed(run.manifest.adaptations)]
-    seed = [] if run.identity.from_scratch else [f"seed {run.manifest.seed}"]
-    return ", ".join([run_title(run), *seed, *draws])
-
-
-def trained_for(run: RunRecords, benchmark: str) -> bool:
-    """Whether the run's source is that of the benchmark; some benchmarks share theirs."""
-    own, asked = BENCHMARKS.get(run.manifest.benchmark or ""), BENCHMARKS.get(benchmark)
-    return run.manifest.benchmark == benchmark or (own is not None and asked is not None and own.train is asked.train)
 
 
 def first_answers(

@@ -13,7 +13,6 @@ from onedomain.evaluation import corruption_error as robustness
 from onedomain.evaluation.corruption_error import Robustness
 from onedomain.reporting.average import mean_of_known
 from onedomain.reporting.comparison import Comparison
-from onedomain.reporting.contenders import Contender
 from onedomain.reporting.reproduce.columns import WORST
 from onedomain.reporting.table import GROUP_MEAN, MEAN, PLAIN, Cell, Row, Table, number, numbers, percent
 from onedomain.runs.baseline import BASELINE, command_for_erm, trained_alike
@@ -53,7 +52,15 @@ def corruptions(comparison: Comparison, identity: str) -> Corruptions | None:
     """None for a benchmark whose targets are something else."""
     if not comparison.corrupted:
         return None
-    found = {each.title: [_robustness(comparison, run) for run in each.runs] for each in comparison.contenders}
+    # Of the clean images and of the corruptions that every run was scored on, on the same images.
+    chosen = {*comparison.compared, *(column.name for column in comparison.sources)}
+    found = {
+        each.title: [
+            robustness.from_records([row for row in run.results if row["domain"] in chosen], comparison.benchmark)
+            for run in each.runs
+        ]
+        for each in comparison.contenders
+    }
     clean = next((column.name for column in comparison.sources), "")
     maps = [
         replace(
@@ -67,20 +74,16 @@ def corruptions(comparison: Comparison, identity: str) -> Corruptions | None:
     return Corruptions(maps, table, [*remarks, *missing])
 
 
-def _robustness(comparison: Comparison, run: RunRecords) -> Robustness:
-    """Of the clean images and of the corruptions that every run was scored on, on the same images."""
-    chosen = {*comparison.compared, *(column.name for column in comparison.sources)}
-    rows = [row for row in run.results if row["domain"] in chosen]
-    return robustness.from_records(rows, comparison.benchmark)
-
-
 def _robustness_table(
     comparison: Comparison, found: dict[str, list[Robustness]], identity: str
 ) -> tuple[Table, list[str]]:
-    """One row per method: accuracies by level, and mCE and RmCE of the runs that have an ERM run beside them."""
+    """One row per method: accuracies by level, and mCE and RmCE of the runs that have an ERM run beside them.
+
+    For each run of ERM that is missing, whose mCE needs it and the command that makes it.
+    """
     levels = [f"level {severity}" for severity in SEVERITIES]
     ratios_at = ("mCE", "RmCE", f"mCE at {WORST}", f"RmCE at {WORST}")
-    rows, missing = [], []
+    rows, missing = [], dict[str, list[str]]()
     for contender in comparison.contenders:
         runs = found[contender.title]
         accuracies = [mean_of_known(run.clean for run in runs)]
@@ -90,7 +93,8 @@ def _robustness_table(
         for run, own in zip(contender.runs, runs, strict=True):
             erm = _erm_beside(comparison, found, run)
             if erm is None:
-                missing.append((contender, run))
+                make = erm_command(run.identity, Path(run.folder).with_name(f"{BASELINE}-{run.manifest.seed}"))
+                missing.setdefault(make, []).append(f"{contender.title}, seed {run.manifest.seed}")
             else:
                 pairs.append((own, erm))
         ratios = [
@@ -104,29 +108,20 @@ def _robustness_table(
         f"relative to ERM's (lower is better), over all levels and at level {WORST}"
     )
     columns = numbers("clean", *levels, "mean", "categories", *ratios_at)
-    return Table(caption, "method", columns, rows, id=identity), _without_erm(missing)
+    return Table(caption, "method", columns, rows, id=identity), [
+        f"mCE and RmCE of {'; '.join(runs)}: no ERM run with these settings is among the given; make it with: {command}"
+        for command, runs in missing.items()
+    ]
 
 
 def _erm_beside(comparison: Comparison, found: dict[str, list[Robustness]], own: RunRecords) -> Robustness | None:
     """The ERM run among those given that was trained as this one, and not adapted."""
     for contender in comparison.contenders:
-        if contender.method == BASELINE and not contender.adapted_to:
+        if contender.manifest.method == BASELINE and not contender.adapted_to:
             for run, scored in zip(contender.runs, found[contender.title], strict=True):
                 if trained_alike(run.identity, own.identity):
                     return scored
     return None
-
-
-def _without_erm(missing: Sequence[tuple[Contender, RunRecords]]) -> list[str]:
-    """For each run of ERM that is missing, whose mCE needs it and the command that makes it."""
-    needed: dict[str, list[str]] = {}
-    for contender, run in missing:
-        command = erm_command(run.identity, Path(run.folder).with_name(f"{BASELINE}-{run.manifest.seed}"))
-        needed.setdefault(command, []).append(f"{contender.title}, seed {run.manifest.seed}")
-    return [
-        f"mCE and RmCE of {'; '.join(runs)}: no ERM run with these settings is among the given; make it with: {command}"
-        for command, runs in needed.items()
-    ]
 
 
 def erm_command(run: Identity, out: Path) -> str:

@@ -20,6 +20,7 @@ class Estimate:
 
     values: tuple[float, ...]  # one per run
     of_images: float
+    recorded: tuple[float, float] | None = None  # the 95% interval over images, of one run on one domain
 
     @property
     def mean(self) -> float:
@@ -29,6 +30,12 @@ class Estimate:
     def deviation(self) -> float | None:
         """Over the seeds; None for a single one."""
         return stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Over images."""
+        half = NORMAL * math.sqrt(self.of_images)
+        return self.recorded or (self.mean - half, self.mean + half)
 
     @property
     def of_seeds(self) -> float:

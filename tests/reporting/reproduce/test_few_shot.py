@@ -110,7 +110,7 @@ def test_finished_draws_are_done_here_and_elsewhere(benches, tmp_path):
         runs = {run.name: run for run in plan(TABLE, HALF, 2, out, benches, use)}
         assert {name for name, run in runs.items() if run.state == "done"} == {"toy-a-erm-0", name}
         assert runs[name].folder == tmp_path / "there" / name
-        waiting = estimate(list(runs.values()), benches)
+        waiting = estimate(list(runs.values()))
         assert waiting.runs[0].name == "toy-b-erm-0"  # whatever is adapted comes after it
         assert waiting.basis == "finished runs: 2"
     (tmp_path / "there" / name / "before.jsonl").unlink()

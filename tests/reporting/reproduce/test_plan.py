@@ -216,7 +216,7 @@ def test_without_a_finished_run_steps_of_erm_are_measured(bench, tmp_path):
     images = np.zeros((40, 32, 32, 3), np.uint8)
     source = Domain("blank", "train", images, np.arange(40) % 3, ("a", "b", "c"))
     benches = {"toy": replace(bench, source=source)}
-    expected = estimate(plan(TABLE, SCALE, 1, tmp_path, benches), benches)
+    expected = estimate(plan(TABLE, SCALE, 1, tmp_path, benches))
     assert "steps of ERM" in expected.basis
     assert min(expected.seconds.values()) > 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from matplotlib.figure import Figure
 
 from onedomain.data.datasets.cifar_c import REGENERATED_NOTE
 from onedomain.reporting.contenders import contenders_of
-from onedomain.reporting.figures.declare import Kind, Missing, kinds
+from onedomain.reporting.figures.declare import DECLARED, Kind, Missing
 from onedomain.reporting.figures.style import png, remark_below, save, svg
 from onedomain.reporting.shown_metric import ACCURACY, MIOU, shown_metric
 from onedomain.runs.records import RunRecords
@@ -18,6 +20,13 @@ from onedomain.runs.records import RunRecords
 MOST_OF_A_KIND = 4  # figures of single runs: a page with more of them is not looked at
 
 __all__ = ["Drawn", "Figures", "Kind", "figures_for", "kinds", "png", "save", "svg"]
+
+
+def kinds() -> list[Kind]:
+    """All that are declared in this room's files, in order."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return sorted(DECLARED.values(), key=lambda kind: kind.place)
 
 
 @dataclass(frozen=True)

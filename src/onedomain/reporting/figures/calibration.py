@@ -54,7 +54,6 @@ def reliability_bins(confidence: FloatArray, right: FloatArray) -> tuple[FloatAr
     place=6,
 )
 def reliability(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """Accuracy over confidence. On the diagonal a model is as sure as it is right; below it, too sure."""
 
     def draw(axes: Axes, confidence: FloatArray, right: FloatArray, **style: Any) -> None:
         x, y, _ = reliability_bins(confidence, right)
@@ -78,7 +77,6 @@ def reliability(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     place=7,
 )
 def risk_coverage(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """The error among the answers kept, if the most uncertain ones are left to a person."""
 
     def draw(axes: Axes, uncertainty: FloatArray, right: FloatArray, **style: Any) -> None:
         risk = risk_over_coverage(1 - right, uncertainty)

@@ -13,16 +13,8 @@ from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.evaluation.corruption_error import from_records
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import Contender, contenders_of
+from onedomain.reporting.figures import style
 from onedomain.reporting.figures.declare import Missing, figure
-from onedomain.reporting.figures.style import (
-    MARKERS,
-    legend_above,
-    mean_line,
-    named_first,
-    panels,
-    remark_below,
-    wrapped,
-)
 from onedomain.reporting.names import adapting_title, telling
 from onedomain.reporting.shown_metric import shown_metric
 from onedomain.runs.records import RunRecords
@@ -47,11 +39,11 @@ def settings_curves(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     if not families:
         raise Missing("needs runs of sdg that differ in domains, alpha or beta alone")
     shown_as = f"{comparison.metric.title}, average unseen"
-    figure, shown = panels(len(families), 2.1, y=shown_as, percents="y", sharey=True)
+    figure, shown = style.panels(len(families), 2.1, y=shown_as, percents="y", sharey=True)
     for place, (name, family) in enumerate(families.items()):
         axes = shown[place]
-        settings = [group.settings[name] for group in family]
-        mean_line(axes, range(len(family)), [comparison.averages(group) for group in family], place)
+        settings = [group.manifest.settings[name] for group in family]
+        style.mean_line(axes, range(len(family)), [comparison.averages(group) for group in family], place)
         axes.set_xticks(range(len(family)), [f"{setting:g}" for setting in settings])
         if USUAL[name] in settings:
             axes.axvline(settings.index(USUAL[name]), color="#999999", linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
@@ -65,7 +57,7 @@ def _family(groups: Sequence[Contender], name: str) -> list[Contender]:
     families: dict[str, dict[float, Contender]] = {}
     for group in groups:
         key = group.runs[0].identity.setting_without(lambda fact: fact == name)
-        families.setdefault(key, {})[group.settings[name]] = group
+        families.setdefault(key, {})[group.manifest.settings[name]] = group
     largest = max(families.values(), key=len, default={})
     return [largest[value] for value in sorted(largest)]
 
@@ -94,7 +86,6 @@ class Line:
     place=5,
 )
 def accuracy_over_shots(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """A panel for each target, and beside it the source; whiskers are one deviation over draws."""
     metric = shown_metric(runs, benchmark)
     lines = _lines(runs, benchmark, metric.name)
     shown = [
@@ -108,12 +99,12 @@ def accuracy_over_shots(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     names = list(dict.fromkeys(line.title for line in lines))
     each_class = "" if any(run.manifest.source.dense for run in runs) else " a class"
     x, y = f"labelled images{each_class} that were learned", f"{metric.title} (scales differ)"
-    figure, axes = panels(len(shown), 2.2, legend=names, x=x, y=y, percents="y")
+    figure, axes = style.panels(len(shown), 2.2, legend=names, x=x, y=y, percents="y")
     for (target, domain), each in zip(shown, axes, strict=True):
         _draw(each, [line for line in lines if line.target == target], domain, names)
         what = "adapted to" if domain == target else f"the source, after {target}" if len(shown) > 2 else "the source"
-        each.set_title(wrapped(f"{domain} ({what})"))
-    legend_above(figure)
+        each.set_title(style.wrapped(f"{domain} ({what})"))
+    style.legend_above(figure)
     return figure
 
 
@@ -126,7 +117,7 @@ def _draw(axes: Axes, lines: Sequence[Line], domain: str, names: Sequence[str]) 
             continue
         place = names.index(line.title)
         x = [shots + (place - (len(names) - 1) / 2) * APART * width for shots, _ in points]
-        mean_line(axes, x, [list(of.values()) for _, of in points], place, line.title)
+        style.mean_line(axes, x, [list(of.values()) for _, of in points], place, line.title)
     axes.set_xticks(ticks)
     axes.margins(0.1, 0.15)
 
@@ -167,7 +158,7 @@ PAPERS = {  # panels of the paper's figure of the meta-learning scheme
     "impulse noise": ("impulse-noise",),
     "shot noise": ("shot-noise",),
 }
-MOST_LINES = len(MARKERS)  # that look different without colour
+MOST_LINES = len(style.MARKERS)  # that look different without colour
 
 
 @figure(
@@ -178,12 +169,11 @@ MOST_LINES = len(MARKERS)  # that look different without colour
     place=11,
 )
 def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """A panel for all corruptions and one for each that the paper shows; whiskers are one deviation over seeds."""
     known = BENCHMARKS.get(benchmark)
     if known is None or not known.corruptions:
         raise Missing("the domains are no corruptions in five severities")
     every = contenders_of(runs, benchmark)
-    groups = named_first(every, MOST_LINES)
+    groups = style.named_first(every, MOST_LINES)
     found = {group.title: [from_records(run.results, benchmark) for run in group.runs] for group in groups}
     scored = [each for of_group in found.values() for each in of_group]
     # Means of different corruptions do not compare.
@@ -193,19 +183,21 @@ def over_severity(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     title = "all corruptions" if len(whole) == len(KINDS) else f"{len(whole)} of {len(KINDS)} corruptions"
     shown = {title: whole, **{title: kinds for title, kinds in PAPERS.items() if set(kinds) <= set(whole)}}
     names, same = list(found), {"sharex": True, "sharey": True}
-    figure, axes = panels(len(shown), 1.9, extra=0.4, legend=names, x="severity", y="accuracy", percents="y", **same)
+    figure, axes = style.panels(
+        len(shown), 1.9, extra=0.4, legend=names, x="severity", y="accuracy", percents="y", **same
+    )
     for each, (title, kinds) in zip(axes, shown.items(), strict=True):
         for place, of_group in enumerate(found.values()):
             values = [
                 [value for run in of_group if (value := run.of_kinds(kinds, severity)) is not None]
                 for severity in SEVERITIES
             ]
-            mean_line(each, SEVERITIES, values, place, names[place])
+            style.mean_line(each, SEVERITIES, values, place, names[place])
         each.set_title(title)
         each.set_xticks(SEVERITIES)
         each.tick_params(labelbottom=True)  # the panel below may be an empty place
     left_out = [group.title for group in every if group not in groups]
     if left_out:
-        remark_below(figure, f"not drawn, for {MOST_LINES} lines are the most: {', '.join(left_out)}")
-    legend_above(figure)
+        style.remark_below(figure, f"not drawn, for {MOST_LINES} lines are the most: {', '.join(left_out)}")
+    style.legend_above(figure)
     return figure

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +11,6 @@ from matplotlib.figure import Figure
 from onedomain.reporting.figures.style import styled
 from onedomain.runs.records import RunRecords
 
-PACKAGE = "onedomain.reporting.figures"
 Draw = Callable[[Sequence[RunRecords], str], Figure]
 
 
@@ -35,7 +32,7 @@ class Kind:
     with_miou: str = ""  # the explanation where mIoU is shown, if it is another
 
 
-_DECLARED: dict[str, Kind] = {}
+DECLARED: dict[str, Kind] = {}
 
 
 def figure(name: str, title: str, explanation: str, **about: Any) -> Callable[[Draw], Draw]:
@@ -43,14 +40,7 @@ def figure(name: str, title: str, explanation: str, **about: Any) -> Callable[[D
 
     def declare(draw: Draw) -> Draw:
         drawn = styled(draw)
-        _DECLARED[name] = Kind(name, title, explanation, drawn, **about)
+        DECLARED[name] = Kind(name, title, explanation, drawn, **about)
         return drawn
 
     return declare
-
-
-def kinds() -> list[Kind]:
-    """All that are declared in this room's files, in order."""
-    for module in pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__):
-        importlib.import_module(f"{PACKAGE}.{module.name}")
-    return sorted(_DECLARED.values(), key=lambda kind: kind.place)

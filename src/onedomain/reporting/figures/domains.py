@@ -10,17 +10,8 @@ from scipy.stats import spearmanr
 
 from onedomain.reporting.comparison import Comparison, Domains, compare
 from onedomain.reporting.contenders import Contender, contenders_of
+from onedomain.reporting.figures import style
 from onedomain.reporting.figures.declare import Missing, figure
-from onedomain.reporting.figures.style import (
-    SOURCE,
-    UNSEEN,
-    legend_above,
-    look,
-    named_first,
-    panels,
-    remark_below,
-    wrapped,
-)
 from onedomain.reporting.shown_metric import ACCURACY
 from onedomain.reporting.table import LONGEST_NAME, shortened
 from onedomain.runs.records import RunRecords
@@ -57,7 +48,7 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     rows |= comparison.categories | {AVERAGE: tuple(comparison.compared)}
     height = max(0.3, 0.13 * len(groups) + 0.12)
     names = [group.title for group in groups]
-    figure, (axes,) = panels(1, height * len(rows), extra=0.5, legend=names, percents="x")
+    figure, (axes,) = style.panels(1, height * len(rows), extra=0.5, legend=names, percents="x")
     for place, group in enumerate(groups):
         offset = (place - (len(groups) - 1) / 2) * min(0.2, 0.8 / len(groups))
         x, y, whiskers = [], [], []
@@ -66,24 +57,24 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             if estimate is None or (name == AVERAGE and group.adapted_to):
                 continue
             mean, spread = estimate.mean, estimate.deviation or 0.0
-            low, high = comparison.interval(group, domains) or (mean - spread, mean + spread)
+            low, high = estimate.recorded or (mean - spread, mean + spread)
             x.append(mean)
             y.append(row + offset)
             # An interval of a single image is its value, but for the last digit.
             whiskers.append((max(0.0, mean - low), max(0.0, high - mean)))
-        style = look(place) | {"linestyle": "none"}
+        marks = style.look(place) | {"linestyle": "none"}
         axes.errorbar(
-            x, y, xerr=list(zip(*whiskers, strict=True)), label=group.title, elinewidth=1.0, capsize=2, **style
+            x, y, xerr=list(zip(*whiskers, strict=True)), label=group.title, elinewidth=1.0, capsize=2, **marks
         )
     home = [column.name for column in comparison.sources]
-    names = [wrapped(f"{row} (source)" if row in home else row, LONGEST_NAME, lines=2) for row in rows]
+    names = [style.wrapped(f"{row} (source)" if row in home else row, LONGEST_NAME, lines=2) for row in rows]
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 1.02)
     axes.axhline(len(rows) - 1.5, color="#555555", linewidth=0.8)
     axes.grid(False, axis="y")
     axes.set_xlabel(comparison.metric.title)
-    legend_above(figure)
+    style.legend_above(figure)
     return figure
 
 
@@ -97,7 +88,6 @@ def accuracy(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     "is found, more should be flagged.",
 )
 def accuracy_and_flags(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """Each domain by the share of its images that are flagged and its accuracy."""
     comparison = compare(runs, benchmark)
     figure, shown = _panels(comparison, "flagged", "flagged as out of domain", 1.75, "xy")
     for axes, _ in shown:
@@ -117,7 +107,6 @@ def accuracy_and_flags(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     "that knows where it fails has its points fall from top left to bottom right.",
 )
 def accuracy_and_uncertainty(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """Each domain by the mean of its domain score and its accuracy."""
     comparison = compare(runs, benchmark)
     label = "domain score: how unlike the source the images look to the model"
     figure, shown = _panels(comparison, "domain_score", label, 2.3, "y")
@@ -137,20 +126,20 @@ def _panels(
     every = [(each, points) for each in comparison.contenders if (points := _points(each, comparison, metric))]
     if not every:
         raise Missing(NO_CALIBRATION)
-    methods = named_first([group for group, _ in every], MOST_PANELS)
+    methods = style.named_first([group for group, _ in every], MOST_PANELS)
     drawn = [(group, points) for group, points in every if group in methods]
-    figure, shown = panels(len(drawn), height, x=label, y=comparison.metric.title, percents=percents, sharey=True)
+    figure, shown = style.panels(len(drawn), height, x=label, y=comparison.metric.title, percents=percents, sharey=True)
     for (group, points), axes in zip(drawn, shown, strict=True):
         new = {each.name for each in comparison.columns if each.unseen and each.name not in group.adapted_to}
-        for wanted, colour, marker in ((False, SOURCE, "o"), (True, UNSEEN, "s")):
+        for wanted, colour, marker in ((False, style.SOURCE, "o"), (True, style.UNSEEN, "s")):
             chosen = [point for domain, point in points.items() if (domain in new) is wanted]
             if chosen:
                 x, y = zip(*chosen, strict=True)
                 axes.plot(x, y, marker, color=colour, markeredgecolor="black", markeredgewidth=0.6, clip_on=False)
-        axes.set_title(wrapped(group.title))
+        axes.set_title(style.wrapped(group.title))
     left_out = [group.title for group, _ in every if group not in methods]
     if left_out:
-        remark_below(figure, f"not drawn, for {MOST_PANELS} panels are the most: {', '.join(left_out)}")
+        style.remark_below(figure, f"not drawn, for {MOST_PANELS} panels are the most: {', '.join(left_out)}")
     return figure, [(axes, points) for axes, (_, points) in zip(shown, drawn, strict=True)]
 
 

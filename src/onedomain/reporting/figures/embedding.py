@@ -14,16 +14,8 @@ from sklearn.manifold import TSNE
 from onedomain.data.arrays import FloatArray
 from onedomain.data.domain import IntArray
 from onedomain.reporting.contenders import Contender, adapted_to, contenders_of
+from onedomain.reporting.figures import style
 from onedomain.reporting.figures.declare import Missing, figure
-from onedomain.reporting.figures.style import (
-    AUGMENTED,
-    SOURCE,
-    UNSEEN,
-    legend_above,
-    panels,
-    without_axes,
-    wrapped,
-)
 from onedomain.runs.records import RunRecords
 
 MOST_POINTS = 200  # of the source, of augmented and of unseen domains
@@ -34,13 +26,13 @@ FEWEST_POINTS = 10  # of a panel: t-SNE of fewer shows nothing
 
 Array = TypeVar("Array", bound=np.ndarray)
 
-HULLS = {"hulls of S": (SOURCE, "-"), "hulls of S ∪ S⁺": (AUGMENTED, (0, (4, 1.5)))}
+HULLS = {"hulls of S": (style.SOURCE, "-"), "hulls of S ∪ S⁺": (style.AUGMENTED, (0, (4, 1.5)))}
 NAMES = {"unseen": "unseen", "augmented": "augmented S⁺", "source": "source S"}
 IN_LEGEND = (*reversed(NAMES.values()), *HULLS)  # what is drawn first is not what is named first
 LOOKS: dict[str, dict[str, Any]] = {  # the last is drawn on top
-    "unseen": {"marker": "x", "color": UNSEEN, "markersize": 2.6, "markeredgewidth": 0.6},
-    "augmented": {"marker": "^", "color": AUGMENTED, "markersize": 2.8, "mfc": "none", "markeredgewidth": 0.5},
-    "source": {"marker": "o", "color": SOURCE, "markersize": 2.0, "markeredgewidth": 0},
+    "unseen": {"marker": "x", "color": style.UNSEEN, "markersize": 2.6, "markeredgewidth": 0.6},
+    "augmented": {"marker": "^", "color": style.AUGMENTED, "markersize": 2.8, "mfc": "none", "markeredgewidth": 0.5},
+    "source": {"marker": "o", "color": style.SOURCE, "markersize": 2.0, "markeredgewidth": 0},
 }
 
 
@@ -64,31 +56,31 @@ def domains(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             "needs embeddings of the source and of unseen domains: a network whose embedding layer is named, scored on "
             f"both since answers are kept: {runs[0].evaluate_command(benchmark)}"
         )
-    figure, axes = panels(len(shown), 2.9, extra=0.4)
+    figure, axes = style.panels(len(shown), 2.9, extra=0.4)
     for (group, (kinds, labels)), panel in zip(shown, axes, strict=True):
         points = project(kinds)
-        title = wrapped(group.title)
-        if group.method == "sdg":
-            title += f"\n{'with' if group.settings['beta'] > 0 else 'without'} L_relax"
+        title = style.wrapped(group.title)
+        if group.manifest.method == "sdg":
+            title += f"\n{'with' if group.manifest.settings['beta'] > 0 else 'without'} L_relax"
         if "augmented" in points:
             covered = {name: inside(points["unseen"], each) for name, each in hulls(points, labels).items()}
             title += "\nunseen in hulls: " + ", with S⁺ ".join(f"{share:.0%}" for share in covered.values())
         panel.set_title(title)
         draw_points(panel, points, labels)
-    legend_above(figure, IN_LEGEND)
+    style.legend_above(figure, IN_LEGEND)
     return figure
 
 
 def draw_points(axes: Axes, points: Mapping[str, FloatArray], labels: Mapping[str, IntArray]) -> None:
     """Points by kind, and hulls of the source's classes without and with what was augmented."""
-    for kind, style in LOOKS.items():
+    for kind, look in LOOKS.items():
         if kind in points:
-            axes.plot(*points[kind].T, linestyle="none", label=NAMES[kind], **style)
+            axes.plot(*points[kind].T, linestyle="none", label=NAMES[kind], **look)
     for name, corners in hulls(points, labels).items():
         colour, line = HULLS[name]
         outline = np.concatenate([np.concatenate([each, each[:1], [[np.nan, np.nan]]]) for each in corners])
         axes.plot(*outline.T, color=colour, linestyle=line, linewidth=1.3, label=name)
-    without_axes(axes)
+    style.without_axes(axes)
     axes.set_aspect("equal", adjustable="datalim")
 
 
@@ -151,11 +143,11 @@ def _in_order(groups: Sequence[Contender]) -> list[Contender]:
     """SDG without and with L_relax first, then other methods that make domains, then the rest; variants come last."""
 
     def rank(group: Contender) -> tuple[bool, bool, bool, bool]:
-        kind = (group.method, group.settings.get("beta", 0) > 0)
+        kind = (group.manifest.method, group.manifest.settings.get("beta", 0) > 0)
         variant = kind in seen
         seen.add(kind)
         makes = bool(group.runs[0].augmented() or group.runs[0].snapshots())
-        return variant, group.method != "sdg", kind[1], not makes
+        return variant, group.manifest.method != "sdg", kind[1], not makes
 
     seen: set[tuple[str, bool]] = set()
     return sorted(groups, key=rank)

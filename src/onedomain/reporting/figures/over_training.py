@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from onedomain.data.arrays import FloatArray
-from onedomain.reporting.contenders import Contender, contenders_of
+from onedomain.reporting.contenders import contenders_of
 from onedomain.reporting.figures.declare import Missing, figure
 from onedomain.reporting.figures.embedding import IN_LEGEND, draw_points, project
 from onedomain.reporting.figures.style import HATCHES, WIDTH, legend_above, look, panels, show_image, without_axes
@@ -27,7 +27,6 @@ from onedomain.runs.samples import Snapshot, mosaic
     of_targets=False,
 )
 def augmented_images(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """For each domain that a run made, images of the source above what became of them."""
     samples = runs[0].augmented()
     if not samples:
         raise Missing("the method makes no images, or the run was trained without a run folder")
@@ -54,14 +53,12 @@ MOMENTS = 4  # of an embedding over training
 )
 def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """|e| = |h⁺ − h| over training: its mean and quartiles over images, and how far it carries z."""
-    groups = _with_snapshots(runs, benchmark)
     figure, (strength, transport) = panels(2, 2.1, x="training step")
-    for place, group in enumerate(groups):
-        moments = group.runs[0].snapshots()
+    for place, (title, moments) in enumerate(_with_snapshots(runs, benchmark)):
         steps = [moment.step for moment in moments]
         values = [moment.arrays["perturbation"].mean(1) for moment in moments]
         style = look(place)
-        strength.plot(steps, [each.mean() for each in values], label=_title(group, groups), **style)
+        strength.plot(steps, [each.mean() for each in values], label=title, **style)
         quartiles = np.array([np.quantile(each, (0.25, 0.75)) for each in values])
         strength.fill_between(steps, *quartiles.T, color=style["color"], alpha=0.2, linewidth=0)
         transport.plot(steps, [carried(moment) for moment in moments], **style)
@@ -83,15 +80,16 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 )
 def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Where |e| of the first layer, or of the image itself, is large: dark is more. Rows: images; columns: moments."""
-    groups = [group for group in _with_snapshots(runs, benchmark) if _maps(group)]
-    if not groups:
+    every = _with_snapshots(runs, benchmark)
+    mapped = [(title, [each for each in moments if "perturbation_maps" in each.arrays]) for title, moments in every]
+    mapped = [(title, moments) for title, moments in mapped if moments]
+    if not mapped:
         raise Missing("the first perturbed layer gives no maps")
-    rows = sum(len(_maps(group)[0].arrays["images"][:MAPPED]) for group in groups)
-    columns = 1 + max(len(_maps(group)) for group in groups)
-    figure, shown = panels(rows * columns, 4.6 / columns, columns, extra=0.35 * len(groups))
+    rows = sum(len(moments[0].arrays["images"][:MAPPED]) for _, moments in mapped)
+    columns = 1 + max(len(moments) for _, moments in mapped)
+    figure, shown = panels(rows * columns, 4.6 / columns, columns, extra=0.35 * len(mapped))
     cells = iter(shown)
-    for group in groups:
-        moments = _maps(group)
+    for name, moments in mapped:
         values = np.stack([moment.arrays["perturbation_maps"].astype(np.float32) for moment in moments])
         low, high = float(values.min()), float(values.max())
         for number, image in enumerate(moments[0].arrays["images"][:MAPPED]):
@@ -102,7 +100,7 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             for axes, maps in zip(row[1:], values, strict=False):
                 axes.imshow(maps[number], cmap="gray_r", vmin=low, vmax=high, interpolation="none")
             if number == 0:
-                title = f"{_title(group, groups)}: |e| from {low:.2f} (white) to {high:.2f} (black)\nstep"
+                title = f"{name}: |e| from {low:.2f} (white) to {high:.2f} (black)\nstep"
                 above = row[0].annotate(title, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points")
                 above.set_in_layout(False)  # it would widen its column
                 for axes, moment in zip(row[1:], moments, strict=False):
@@ -118,20 +116,16 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     of_targets=False,
 )
 def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """Images of the source and their perturbed twins, by t-SNE at several moments."""
-    groups = _with_snapshots(runs, benchmark)
     moments = []
-    for group in groups:
-        every = group.runs[0].snapshots()  # the first, the last and some between:
+    for name, every in _with_snapshots(runs, benchmark):  # the first, the last and some between:
         places = np.unique(np.linspace(0, len(every) - 1, min(MOMENTS, len(every))).round().astype(int))
-        moments.append([(group, every[place]) for place in places])
+        moments.append([(name, every[place]) for place in places])
     chosen = [pair for same_time in zip(*moments, strict=False) for pair in same_time]
     figure, shown = panels(len(chosen), 2.3, extra=0.4)
-    for axes, (group, moment) in zip(shown, chosen, strict=True):
+    for axes, (name, moment) in zip(shown, chosen, strict=True):
         kinds = {"source": moment.arrays["embedding"], "augmented": moment.arrays["perturbed_embedding"]}
         draw_points(axes, project(kinds), labels={})
-        title = f"step {moment.step}"
-        axes.set_title(f"{_title(group, groups)}\n{title}" if len(groups) > 1 else title)
+        axes.set_title(f"{name}\nstep {moment.step}" if len(moments) > 1 else f"step {moment.step}")
     legend_above(figure, IN_LEGEND)
     return figure
 
@@ -144,14 +138,12 @@ def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figur
     of_targets=False,
 )
 def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
-    """The density, over mixed labels y⁺, of what they leave to the true class."""
     curves: dict[str, FloatArray] = {}
     groups = _with_snapshots(runs, benchmark)
-    for group in groups:
-        moments = [moment for moment in group.runs[0].snapshots() if "mixed_labels" in moment.arrays]
+    for title, every in groups:
+        moments = [moment for moment in every if "mixed_labels" in moment.arrays]
         for moment in moments[-1:] if len(groups) > 1 else [*moments[:1], *moments[1:][-1:]]:
-            name = _title(group, groups) if len(groups) > 1 else f"step {moment.step}"
-            curves[name] = of_true_class(moment)
+            curves[title if len(groups) > 1 else f"step {moment.step}"] = of_true_class(moment)
     if not curves:
         raise Missing("the runs mix no labels (mixup_weight is 0)")
     low = np.floor(10 * min(0.99, *(values.min() for values in curves.values()))) / 10
@@ -192,21 +184,16 @@ def of_true_class(moment: Snapshot) -> FloatArray:
     return np.asarray(mixed[np.arange(len(mixed)), truth])
 
 
-def _with_snapshots(runs: Sequence[RunRecords], benchmark: str) -> list[Contender]:
-    """Groups of runs that kept moments of their training; without uncertainty first."""
+def _with_snapshots(runs: Sequence[RunRecords], benchmark: str) -> list[tuple[str, list[Snapshot]]]:
+    """The titles of groups of runs that kept moments of their training, and these; without uncertainty first.
+
+    Of two groups, one without uncertainty, that is the title of each.
+    """
     groups = [group for group in contenders_of(runs, benchmark) if group.runs[0].snapshots()]
     if not groups:
         raise Missing("no run kept moments of its training: that is uncertain-sdg, trained with a run folder")
-    return sorted(groups, key=lambda group: bool(group.settings.get("uncertainty", True)))
-
-
-def _title(group: Contender, groups: Sequence[Contender]) -> str:
-    """Of two groups, one without uncertainty, that is the name of each."""
-    known = [each.settings.get("uncertainty") for each in groups]
-    if sorted(known, key=str) == [False, True]:
-        return "with uncertainty" if group.settings["uncertainty"] else "without uncertainty"
-    return group.title
-
-
-def _maps(group: Contender) -> list[Snapshot]:
-    return [moment for moment in group.runs[0].snapshots() if "perturbation_maps" in moment.arrays]
+    groups.sort(key=lambda group: bool(group.manifest.settings.get("uncertainty", True)))
+    titles = [group.title for group in groups]
+    if [group.manifest.settings.get("uncertainty") for group in groups] == [False, True]:
+        titles = ["without uncertainty", "with uncertainty"]
+    return [(title, group.runs[0].snapshots()) for title, group in zip(titles, groups, strict=True)]

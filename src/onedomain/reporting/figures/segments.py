@@ -17,16 +17,8 @@ from onedomain.evaluation.masks import palette
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.contenders import Contender, contenders_of, first_answers
+from onedomain.reporting.figures import style
 from onedomain.reporting.figures.declare import Missing, figure
-from onedomain.reporting.figures.style import (
-    COLOURS,
-    HATCHES,
-    WIDTH,
-    legend_above,
-    panels,
-    show_image,
-    wrapped,
-)
 from onedomain.runs.records import RunRecords
 
 MOST_IMAGES = 10  # in all
@@ -69,22 +61,22 @@ def masks(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         raise Missing(NO_PIXELS)
     handles = _handles([(outcomes, place) for _, outcomes, place in found])
     across = 1 + len(groups)
-    width, (high, wide) = max(WIDTH, COLUMN * across), found[0][1][0].mask_images.shape[1:3]
+    width, (high, wide) = max(style.WIDTH, COLUMN * across), found[0][1][0].mask_images.shape[1:3]
     in_a_row = max(1, int(width // 1.15))
     extra = 0.55 + 0.18 * -(-len(handles) // in_a_row)
     row_height = COLUMN * high / wide
-    figure, cells = panels(2 * len(found) * across, row_height + 0.2, across, extra=extra, width=width)
+    figure, cells = style.panels(2 * len(found) * across, row_height + 0.2, across, extra=extra, width=width)
     for axes, name in zip(cells, ["image, truth", *(group.title for group in groups)], strict=False):
-        axes.set_title(wrapped(name, 20))
+        axes.set_title(style.wrapped(name, 20))
     rows = iter(cells)
     for domain, outcomes, place in found:
         for number, (pixels, note) in enumerate(pictures(outcomes, place)):
             axes = next(rows)
-            show_image(axes, pixels)
+            style.show_image(axes, pixels)
             axes.set_xlabel(note, fontsize=NAME_SIZE)
             if number == 0:  # written along its row, in lines that are not longer than the row is high
                 letters = max(4, int(72 * row_height // (0.62 * NAME_SIZE)))
-                axes.set_ylabel(wrapped(domain, letters, hyphens=True), fontsize=NAME_SIZE)
+                axes.set_ylabel(style.wrapped(domain, letters, hyphens=True), fontsize=NAME_SIZE)
     figure.legend(handles=handles, loc="outside lower center", ncols=in_a_row, handlelength=1.2, columnspacing=1.0)
     return figure
 
@@ -152,7 +144,7 @@ def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
         raise Missing("the records have no IoU of classes")
     labels = [group.title for group in groups]
     height = len(names) * max(0.2, 0.09 * len(groups) + 0.06) + 0.35
-    figure, shown = panels(len(found), height, 1, legend=labels, x="intersection over union", percents="x")
+    figure, shown = style.panels(len(found), height, 1, legend=labels, x="intersection over union", percents="x")
     thick = 0.8 / len(groups)
     for (title, domains), axes in zip(found, shown, strict=True):
         for place, group in enumerate(groups):
@@ -160,13 +152,15 @@ def classes(runs: Sequence[RunRecords], benchmark: str) -> Figure:
             y = [names.index(name) + (place - (len(groups) - 1) / 2) * thick for name in values]
             bars = axes.barh(y, list(values.values()), thick, label=group.title, edgecolor="white", linewidth=0.4)
             for bar in bars:
-                bar.set(facecolor=COLOURS[place % len(COLOURS)], hatch=HATCHES[place % len(HATCHES)])
-        axes.set_title(wrapped(title, 60), loc="left")
+                bar.set(
+                    facecolor=style.COLOURS[place % len(style.COLOURS)], hatch=style.HATCHES[place % len(style.HATCHES)]
+                )
+        axes.set_title(style.wrapped(title, 60), loc="left")
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(0, 1)
         axes.grid(False, axis="y")
-    legend_above(figure, labels)
+    style.legend_above(figure, labels)
     return figure
 
 

@@ -181,7 +181,7 @@ def remark_below(figure: Figure, text: str) -> None:
 
 def named_first(groups: Sequence[Contender], most: int) -> list[Contender]:
     """So many that can be shown, in the order given: in any case SDG, and ERM, with which all is compared."""
-    by_need = sorted(groups, key=lambda group: group.method not in ("sdg", "erm"))
+    by_need = sorted(groups, key=lambda group: group.manifest.method not in ("sdg", "erm"))
     return [group for group in groups if group in by_need[:most]]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from onedomain.data.corruptions import CATEGORIES, SEVERITIES, Corruption
 from onedomain.evaluation.outcome import Outcome
 from onedomain.reporting.average import mean_of_known
-from onedomain.reporting.comparison import Column, Comparison
+from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender, first_answers
 from onedomain.runs.records import RunRecords
 
@@ -63,7 +63,10 @@ def warnings(contender: Contender, benchmark: str, domains: Sequence[str]) -> Wa
 def galleries(comparison: Comparison) -> list[dict[str, Any]]:
     """Images of every domain whose answers were kept, with the answers of each method's first run."""
     found = []
-    for column in _looked_at(comparison):
+    worst = [Corruption(kinds[0], SEVERITIES[-1]) for kinds in CATEGORIES.values()]
+    for column in comparison.columns:
+        if comparison.corrupted and column.unseen and column.corruption not in worst:
+            continue  # they are too many to look at: the first of each category at its worst stands for the others
         answered = first_answers(
             comparison.contenders, comparison.benchmark, column.name, lambda outcome: len(outcome.sample_images) > 0
         )
@@ -71,14 +74,6 @@ def galleries(comparison: Comparison) -> list[dict[str, Any]]:
             note = " · ".join(filter(None, (column.role, column.note)))
             found.append({"domain": column.name, "note": note, "cards": _cards(column.name, answered)})
     return found
-
-
-def _looked_at(comparison: Comparison) -> list[Column]:
-    """All domains; of corruptions, which are too many to look at, the first of each category at its worst."""
-    if not comparison.corrupted:
-        return list(comparison.columns)
-    shown = [Corruption(kinds[0], SEVERITIES[-1]) for kinds in CATEGORIES.values()]
-    return [column for column in comparison.columns if not column.unseen or column.corruption in shown]
 
 
 def _cards(domain: str, answered: Sequence[tuple[Contender, Outcome]]) -> list[dict[str, Any]]:

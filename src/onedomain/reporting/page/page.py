@@ -16,7 +16,6 @@ from onedomain.data.files import write_atomically
 from onedomain.data.folders import tidied
 from onedomain.errors import UserError
 from onedomain.reporting.comparison import Comparison, compare, refuse_old_records
-from onedomain.reporting.contenders import trained_for
 from onedomain.reporting.corruption_tables import corruptions
 from onedomain.reporting.figures import Drawn, figures_for, svg
 from onedomain.reporting.page.answers import galleries
@@ -43,18 +42,14 @@ def write_report(folders: Sequence[str | Path], out: str | Path) -> Path:
     path = Path(out)
     if path.is_dir():
         raise UserError("--out", f"{path} is a folder", f"a file, such as {path / 'report.html'}")
-    if path.is_file() and not _is_page(path):
-        raise UserError("--out", f"{path} is there and is no web page", "a new file, or an old report")
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(len(DOCTYPE)).lower() not in (b"", DOCTYPE):
+                raise UserError("--out", f"{path} is there and is no web page", "a new file, or an old report")
     page = render(read_runs(folders))
     with tidied(path.parent):
         write_atomically(path, page)
     return path
-
-
-def _is_page(path: Path) -> bool:
-    """Whether nothing is lost when a report takes its place."""
-    with path.open("rb") as file:
-        return file.read(len(DOCTYPE)).lower() in (b"", DOCTYPE)
 
 
 def render(runs: Sequence[RunRecords]) -> str:
@@ -63,28 +58,21 @@ def render(runs: Sequence[RunRecords]) -> str:
     sections = [
         section(runs, benchmark, f"part-{number}") for number, benchmark in enumerate(dict.fromkeys(scored), start=1)
     ]
-    script = _package_file("page.js")
+    templates = resources.files("onedomain.reporting.page") / "templates"
+    script = (templates / "page.js").read_text(encoding="utf-8")
     now = datetime.datetime.now(datetime.timezone.utc)
     return template("onedomain.reporting.page", "page.html").render(
         version=__version__,
         title=f"{', '.join(each['name'] for each in sections)}: which method holds up where",
         made=now.isoformat(timespec="seconds"),
         made_text=f"{now.day} {now:%B %Y, %H:%M} UTC",
-        style=_package_file("page.css"),
+        style=(templates / "page.css").read_text(encoding="utf-8"),
         script=script,
-        script_hash=script_hash(script),
+        # What allows this script, and no other, to run in the page.
+        script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
         sections=sections,
         runs=run_details(runs),
     )
-
-
-def script_hash(script: str) -> str:
-    """What allows this script, and no other, to run in the page."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
-
-
-def _package_file(name: str) -> str:
-    return (resources.files("onedomain.reporting.page") / "templates" / name).read_text(encoding="utf-8")
 
 
 def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> dict[str, Any]:
@@ -152,8 +140,8 @@ def remarks(comparison: Comparison) -> list[str]:
         if contender not in comparison.rivals:
             met = ", ".join(sorted(contender.adapted_to.intersection(comparison.compared)))
             found.append(f"{contender.title} has learned images of {met}: it is not ranked with what has not.")
-        if comparison.benchmark != OWN and not all(trained_for(run, comparison.benchmark) for run in contender.runs):
-            elsewhere = contender.runs[0].manifest.benchmark or "your own images"
+        if comparison.benchmark != OWN and not contender.trained_for_it:
+            elsewhere = contender.manifest.benchmark or "your own images"
             found.append(f"{contender.title} was trained on {elsewhere}, not on {comparison.benchmark}.")
     return found
 

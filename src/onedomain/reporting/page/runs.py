@@ -22,33 +22,28 @@ def run_details(runs: Sequence[RunRecords]) -> list[dict[str, Any]]:
     """In the order given."""
     found = []
     for run in runs:
-        info = run.manifest.adaptation
-        # From scratch the settings of the run are those of adapting.
-        adapting = [] if info is None or info.from_scratch else _settings(info)
+        info, own, commands = run.manifest.adaptation, run.manifest.network.own or run.manifest.method, ""
+        if repeatable(run):
+            commands, how = "\n".join(commands_to_repeat(run)), what_words_stand_for(run)
+        elif info is not None:
+            parent = info.parent or "a run without a folder"
+            how = f"Adapted from Python by {info.method}: call adapt on {parent}, with the same target, shots and seed."
+        else:
+            how = f"Trained from Python with {own}: call od.fit with it, the same source, seed and settings."
         found.append(
             {
                 "title": run_title(run),
                 "seed": f"seed {run.manifest.seed}" if info is None else f"draw {info.draw}",
                 "folder": str(run.folder),
-                "commands": "\n".join(commands_to_repeat(run)) if repeatable(run) else "",
-                "how": _how(run),
+                "commands": commands,
+                "how": how,
                 "facts": _facts(run),
                 "settings": _settings(run.manifest),
-                "adapting": adapting,
+                # From scratch the settings of the run are those of adapting.
+                "adapting": [] if info is None or info.from_scratch else _settings(info),
             }
         )
     return found
-
-
-def _how(run: RunRecords) -> str:
-    if repeatable(run):
-        return what_words_stand_for(run)
-    info = run.manifest.adaptation
-    if info is not None:
-        parent = info.parent or "a run without a folder"
-        return f"Adapted from Python by {info.method}: call adapt on {parent}, with the same target, shots and seed."
-    own = run.manifest.network.own or run.manifest.method
-    return f"Trained from Python with {own}: call od.fit with it, the same source, seed and settings."
 
 
 def _facts(run: RunRecords) -> dict[str, str]:
@@ -127,18 +122,16 @@ def _train(run: RunRecords) -> list[str]:
     manifest = run.manifest
     benchmark, network = BENCHMARKS.get(manifest.benchmark or ""), manifest.network
     usual = benchmark is not None and network.name == benchmark.network
-    return [
-        "train",
-        *what_to_train(
-            manifest.method,
-            manifest.seed,
-            changed_settings(manifest.settings, manifest.usually),
-            benchmark=manifest.benchmark,
-            size=manifest.source.image_shape[:2],
-            network=None if usual else network.name,
-            weights=network.weights is not None,
-        ),
-    ]
+    words = what_to_train(
+        manifest.method,
+        manifest.seed,
+        changed_settings(manifest.settings, manifest.usually),
+        benchmark=manifest.benchmark,
+        size=manifest.source.image_shape[:2],
+        network=None if usual else network.name,
+        weights=network.weights is not None,
+    )
+    return ["train", *words]
 
 
 def _adapt(run: RunRecords, info: AdaptationInfo) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -12,7 +11,6 @@ from onedomain.reporting.average import mean
 from onedomain.reporting.comparison import Column as Domain
 from onedomain.reporting.comparison import Comparison, Domains
 from onedomain.reporting.contenders import Contender
-from onedomain.reporting.estimates import NORMAL
 from onedomain.reporting.page.answers import Warnings, warnings
 from onedomain.reporting.page.headline import seeds_of
 from onedomain.reporting.shown_metric import ACCURACY
@@ -88,13 +86,7 @@ def _cell(comparison: Comparison, contender: Contender, domains: Domains) -> Cel
     estimate = comparison.estimate(contender, domains)
     if estimate is None:
         return Cell(GAP)
-    if estimate.deviation is not None:
-        spread = deviation(100 * estimate.deviation, 1)
-    elif isinstance(domains, str):
-        spread = interval(*(comparison.interval(contender, domains) or ()))
-    else:
-        half = NORMAL * math.sqrt(estimate.of_images)
-        spread = interval(estimate.mean - half, estimate.mean + half)
+    spread = interval(*estimate.interval) if estimate.deviation is None else deviation(100 * estimate.deviation, 1)
     paper = comparison.paper(contender, domains)
     return replace(
         percent(estimate.mean, 1, spread),
@@ -134,10 +126,7 @@ DOUBTS = (
     Doubt("wrong flagged", "of the wrong answers, %", "of_wrong", max, percent=True),
     Doubt("right flagged", "of the right answers, %: needless alarms", "of_right", min, percent=True),
     Doubt(
-        "error AUROC",
-        "chance that a wrong answer is more uncertain than a right one; 0.5 is blind",
-        "error_auroc",
-        max,
+        "error AUROC", "chance that a wrong answer is more uncertain than a right one; 0.5 is blind", "error_auroc", max
     ),
     Doubt("entropy", "mean of the predictions' entropy, nats: how uncertain the model is", "entropy", None),
     Doubt("AURC", "mean error when the most uncertain answers are dropped first", "aurc", min),
@@ -198,7 +187,7 @@ def training_table(comparison: Comparison, identity: str) -> Table:
     """What was trained on what: one row per method."""
     rows = []
     for contender in comparison.contenders:
-        first = contender.runs[0].manifest
+        first = contender.manifest
         recorded = [next(iter(rows.values()))["accuracy"] for rows in contender.rows]
         minutes = fmean(row["train_seconds"] for row in recorded) / 60
         parameters = recorded[0]["training_parameters"]

@@ -5,19 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from onedomain.reporting.table import DIFFERENCE, GROUP_MEAN, MEAN, PAPER, PLAIN, SECTION, Table, one_line
+from onedomain.reporting.table import DIFFERENCE, GROUP_MEAN, MEAN, PAPER, SECTION, Table, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-STYLES = {
-    PLAIN: "",
-    SECTION: "bold",
-    MEAN: "bold",
-    GROUP_MEAN: "italic",
-    PAPER: "italic dim",
-    DIFFERENCE: "dim",
-}
+STYLES = {SECTION: "bold", MEAN: "bold", GROUP_MEAN: "italic", PAPER: "italic dim", DIFFERENCE: "dim"}
 INDENTED = (PAPER, DIFFERENCE)
 PIPE_WIDTH = 140  # of a pipe or a file, which have room: else they would get 80 columns
 
@@ -55,5 +48,5 @@ def _table(table: Table) -> RichTable:
         if row.apart:
             shown.add_section()
         first = f"  {texts[0]}" if row.kind in INDENTED else texts[0]
-        shown.add_row(Text(first), *map(Text, texts[1:]), style=STYLES[row.kind])
+        shown.add_row(Text(first), *map(Text, texts[1:]), style=STYLES.get(row.kind, ""))
     return shown

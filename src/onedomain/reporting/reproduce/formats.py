@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from onedomain.reporting import table as model
 from onedomain.reporting.render.latex import as_latex
 from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.reproduce.columns import Column
-from onedomain.reporting.reproduce.result import Cell, Result, ResultRow
+from onedomain.reporting.reproduce.result import Result, ResultRow
 from onedomain.reporting.table import GAP, NOT_RUN
 
 
@@ -39,74 +39,56 @@ def tables(result: Result) -> list[model.Table]:
     for column in result.table.columns:
         groups.setdefault(column.group, []).append(column)
     title = f"{result.table.title}; REDUCED protocol" if result.scale.reduced else result.table.title
+    unit, which = "Draws" if result.table.few_shot else "Seeds", ", ".join(map(str, result.seeds))
+    made_with = f" with {', '.join(map(' '.join, result.versions.items()))}" if result.versions else ""
+    failed = [f"Failed: {failure.name} ({failure.error})." for failure in result.failures]
+    notes = [*failed, *result.notes, f"{unit} {which}; made {result.date}{made_with}."]
     found = []
     for place, (group, columns) in enumerate(groups.items()):
-        facts = {} if place else _facts(result)
+        facts = [{} if place else _facts(result, row) for row in result.rows]
         found.append(
             model.Table(
                 title="" if place else title,
                 corner=f"method, {group}" if group else "method",
-                columns=[
-                    *model.numbers(*facts),
-                    *(model.Column(column.title, unit=column.unit) for column in columns),
-                ],
+                columns=[*model.numbers(*facts[0]), *(model.Column(each.title, unit=each.unit) for each in columns)],
                 rows=list(_rows(result, columns, facts)),
-                notes=_notes(result) if place == len(groups) - 1 else (),
+                notes=notes if place == len(groups) - 1 else (),
                 id=f"{result.table.name}-{result.scale.name}",
             )
         )
     return found
 
 
-def _facts(result: Result) -> dict[str, Callable[[ResultRow], model.Cell]]:
+def _facts(result: Result, row: ResultRow) -> dict[str, model.Cell]:
     """What stands beside the numbers, unless it is one of them."""
-
-    def seeds(row: ResultRow) -> model.Cell:
-        there, asked = len(row.seeds), len(row.asked)
-        return model.Cell(GAP if row.row.not_run else str(there) if there == asked else f"{there} of {asked}", there)
-
-    few_shot = result.table.few_shot
-    cells: dict[str, Callable[[ResultRow], model.Cell]] = {
-        **({"shots": lambda row: model.text(row.row.shots)} if few_shot else {}),
-        "steps": lambda row: model.count(row.steps),
-        "draws" if few_shot else "seeds": seeds,
-        "minutes": lambda row: model.number(row.minutes, 1),
-    }
+    there, asked, few_shot = len(row.seeds), len(row.asked), result.table.few_shot
+    seeds = GAP if row.row.not_run else f"{there}" if there == asked else f"{there} of {asked}"
+    cells = {"shots": model.text(row.row.shots)} if few_shot else {}
+    cells |= {"steps": model.count(row.steps), "draws" if few_shot else "seeds": model.Cell(seeds, there)}
+    cells["minutes"] = model.number(row.minutes, 1)
     columns = [column.name for column in result.table.columns]
     return {name: cell for name, cell in cells.items() if name not in columns}
 
 
-def _rows(
-    result: Result, columns: list[Column], facts: Mapping[str, Callable[[ResultRow], model.Cell]]
-) -> Iterator[model.Row]:
+def _rows(result: Result, columns: list[Column], facts: list[dict[str, model.Cell]]) -> Iterator[model.Row]:
     """Ours and, below it, the paper's and the difference."""
-    section, empty = "", [model.Cell("")] * len(facts)
-    for row in result.rows:
+    section, empty = "", [model.Cell("")] * len(facts[0])
+    for row, about in zip(result.rows, facts, strict=True):
         if row.row.section != section:
             section = row.row.section
             yield model.Row(section, kind=model.SECTION)
         pairs = [(row.cells[column.name], column.decimals) for column in columns]
-        ours = [model.Cell(NOT_RUN) if row.row.not_run else _ours(*pair) for pair in pairs]
-        yield model.Row(row.row.label, [*(cell(row) for cell in facts.values()), *ours])
+        ours = list(about.values())
+        for cell, decimals in pairs:
+            gap, spread = cell.gap or (NOT_RUN if row.row.not_run else GAP), model.deviation(cell.deviation, decimals)
+            ours.append(model.number(cell.mean, decimals, gap=gap, spread=spread))
+        yield model.Row(row.row.label, ours)
         if any(cell.paper is not None for cell, _ in pairs):
             papers = [model.number(cell.paper, decimals, gap="") for cell, decimals in pairs]
             yield model.Row("paper", [*empty, *papers], model.PAPER)
         if any(cell.difference is not None for cell, _ in pairs):
             differences = [model.difference(cell.difference, decimals) for cell, decimals in pairs]
             yield model.Row("difference", [*empty, *differences], model.DIFFERENCE)
-
-
-def _ours(cell: Cell, decimals: int) -> model.Cell:
-    spread = model.deviation(cell.deviation, decimals)
-    return model.number(cell.mean, decimals, gap=cell.gap or GAP, spread=spread)
-
-
-def _notes(result: Result) -> list[str]:
-    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
-    which = ", ".join(map(str, result.seeds))
-    gaps = [f"Failed: {failure.name} ({failure.error})." for failure in result.failures]
-    unit = "Draws" if result.table.few_shot else "Seeds"
-    return [*gaps, *result.notes, f"{unit} {which}; made {result.date}{f' with {versions}' if versions else ''}."]
 
 
 def as_csv(result: Result) -> str:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onedomain.data import data_folder
 from onedomain.data.processes import cores
@@ -18,11 +18,8 @@ from onedomain.errors import Interrupted, UserError
 from onedomain.methods import method_class
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
-from onedomain.runs.cluster import Cluster, Connection
+from onedomain.runs.cluster import Cluster
 from onedomain.runs.sweep import Board, Ended, Grid, Job, run_jobs
-
-if TYPE_CHECKING:
-    from onedomain.methods.base import Method
 
 SCORING_COST = 0.3  # time of scoring an image by that of an image in a step of ERM
 MEASURED_STEPS = 5
@@ -30,7 +27,7 @@ MEASURED_STEPS = 5
 Size = tuple[str, tuple[int, int, int]]  # a network, and height, width and channels of its images
 
 
-@dataclass(frozen=True)
+@dataclass
 class Request:
     """What is asked for: a table at a scale, its seeds, and where and how its runs are made."""
 
@@ -45,9 +42,7 @@ class Request:
     cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
-        table, scale = self.table.at(self.scale)
-        object.__setattr__(self, "table", table)
-        object.__setattr__(self, "scale", scale)
+        self.table, self.scale = self.table.at(self.scale)
         for option, number in (("--seeds", self.seeds), ("--jobs", self.jobs)):
             if number is not None and number < 1:
                 raise UserError(option, f"got {number}", "a whole number from 1")
@@ -57,10 +52,6 @@ class Request:
     @property
     def folder(self) -> Path:
         return Path(self.out or f"runs/reproduce/{self.table.name}-{self.scale.name}")
-
-    def connected(self) -> AbstractContextManager[Connection | None]:
-        """Where the runs are made; None: on this machine."""
-        return self.cluster.connected(self.folder) if self.cluster else nullcontext()
 
     @property
     def parallel(self) -> int:
@@ -109,7 +100,7 @@ class Estimate:
         return makespan((self.seconds[run.name] for run in self.runs), parallel)
 
 
-def estimate(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> Estimate:
+def estimate(runs: Sequence[PlannedRun]) -> Estimate:
     """Methods' costs are relative to ERM's. One seed of everything comes first, in a seed the longest run.
 
     What is adapted comes after all that is trained.
@@ -117,16 +108,15 @@ def estimate(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> Estima
     taken: dict[Size, list[float]] = {}
     for run in runs:
         if run.state == "done" and run.records:
-            bench = benches[run.benchmark.name]
-            of_any_domain = next(iter(run.records.scores(run.benchmark.name).values()))
+            of_any_domain = next(iter(run.records.scores(run.bench.benchmark.name).values()))
             took = next(iter(of_any_domain.values()))["train_seconds"]
-            taken.setdefault(_size(bench), []).append(took / _work(run.method, len(bench.source)))
+            taken.setdefault(_size(run.bench), []).append(took / _work(run))
     steps = {size: median(times) for size, times in taken.items()}
     finished = [f"finished runs: {sum(map(len, taken.values()))}"] if taken else []
     seconds, measured = {}, []
     for run in runs:
         if run.state != "done":
-            bench = benches[run.benchmark.name]
+            bench = run.bench
             if _size(bench) not in steps:
                 batch = method_class("erm")(**bench.benchmark.settings_of("erm")).settings.batch_size
                 timed = _measured_step(bench, batch)
@@ -135,13 +125,10 @@ def estimate(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> Estima
             scored = sum(map(len, bench.scored.values())) * (2 if run.parent else 1)  # the parent as well
             scoring = SCORING_COST * scored / 32
             left = 0.0 if run.state == "to score" else 1 - run.steps_done / run.method.settings.steps
-            seconds[run.name] = steps[_size(bench)] * (left * _work(run.method, len(bench.source)) + scoring)
-    basis = "; ".join([*finished, *measured])
-    waiting = sorted(
-        (run for run in runs if run.name in seconds),
-        key=lambda run: (run.parent is not None, run.seed, -seconds[run.name]),
-    )
-    return Estimate(tuple(waiting), seconds, basis)
+            seconds[run.name] = steps[_size(bench)] * (left * _work(run) + scoring)
+    waiting = [run for run in runs if run.name in seconds]
+    waiting.sort(key=lambda run: (run.parent is not None, run.seed, -seconds[run.name]))
+    return Estimate(tuple(waiting), seconds, "; ".join([*finished, *measured]))
 
 
 def makespan(seconds: Iterable[float], parallel: int) -> float:
@@ -156,10 +143,11 @@ def makespan(seconds: Iterable[float], parallel: int) -> float:
     return max(free)
 
 
-def _work(method: Method, images: int) -> float:
+def _work(run: PlannedRun) -> float:
     """A run's training in steps of ERM with 32 images."""
-    settings = method.settings
-    return settings.steps * (method.cost or 1.0) * settings.batch_size / 32 + method.preparation_cost(images)
+    method, settings = run.method, run.method.settings
+    preparing = method.preparation_cost(len(run.bench.source))
+    return settings.steps * (method.cost or 1.0) * settings.batch_size / 32 + preparing
 
 
 def _size(bench: Bench) -> Size:
@@ -201,9 +189,9 @@ def run_grid(
         say(f"{done} of {len(runs)} runs are there already")
     if done == len(runs):
         return Grid([], stopped=0)
-    expected = estimate(runs, benches)
+    expected = estimate(runs)
     ended: list[Ended] = []
-    with request.connected() as cluster:
+    with request.cluster.connected(request.folder) if request.cluster else nullcontext() as cluster:
         for adapted in (False, True):  # what is adapted needs its parent whole
             failed = {each.name for each in ended if each.error}
             jobs = []
@@ -231,17 +219,17 @@ def run_grid(
     return Grid(ended, stopped=0)
 
 
-def collect(runs: Sequence[PlannedRun], benches: Mapping[str, Bench]) -> list[dict[str, Any]]:
+def collect(runs: Sequence[PlannedRun]) -> list[dict[str, Any]]:
     """All records of these runs on their benchmarks as these are now, and what each run was made with."""
     records = []
     for run in runs:
         if run.records:
             made_with = run.records.manifest.environment.model_dump(include={"python", "torch", "numpy"})
-            scored = benches[run.benchmark.name].scored
+            benchmark, scored = run.bench.benchmark.name, run.bench.scored
             rows = [
                 row
                 for row in run.records.results
-                if row.get("benchmark") == run.benchmark.name
+                if row.get("benchmark") == benchmark
                 and (row["domain"] not in scored or row["data"] == scored[row["domain"]].fingerprint)
             ]
             info = run.records.manifest.adaptation

@@ -7,8 +7,8 @@ from typing import Any
 
 from onedomain.reporting.reproduce.columns import RunScores
 from onedomain.reporting.reproduce.declare import Scale, Table
-from onedomain.reporting.reproduce.plan import benchmark_at, train_options
-from onedomain.runs.commandline import onedomain
+from onedomain.reporting.reproduce.plan import benchmark_at
+from onedomain.runs.commandline import onedomain, what_to_train
 
 MOST_NAMED = 8  # domains of a note
 Rivals = Mapping[tuple[str, int, str], RunScores]  # runs by benchmark, seed or draw, and the key of their row
@@ -77,7 +77,8 @@ def _missing_baselines(table: Table, scale: Scale, rivals: Rivals, steps: Mappin
             changes["steps"] = steps[baseline.name]
         for seed in sorted({number for name, number, _ in rivals if name == where}):
             if (where, seed, baseline.key) not in rivals:
-                command = train_options(benchmark_at(where, scale), baseline, seed, changes)
+                network = benchmark_at(where, scale).network
+                command = what_to_train(baseline.method, seed, changes, benchmark=where, network=network)
                 yield (
                     f"{', '.join(by_key[baseline.key])}: the run of {baseline.label} with seed {seed} is missing or "
                     f"failed; make it with: {onedomain('train', command, ['--out', f'runs/{baseline.name}-{seed}'])}"

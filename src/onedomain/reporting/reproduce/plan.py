@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -62,7 +62,7 @@ class PlannedRun:
     folder: Path
     state: State
     changes: Mapping[str, Any]  # what differs from the benchmark's settings
-    benchmark: Benchmark
+    bench: Bench
     records: RunRecords | None = None
     parent: PlannedRun | None = None  # what an adapted run comes from
     target: str = ""  # what it is adapted to
@@ -84,13 +84,10 @@ class PlannedRun:
             given = (self.target, self.row.adaptation.shots, self.row.adaptation.method, self.seed, self.changes)
             return (*start, "adapt", *what_to_adapt(str(self.parent.folder), *given), *out, *where)
         if self.state == "to score":
-            return (*start, "evaluate", str(self.folder), "--benchmark", self.benchmark.name, *where)
-        return (*start, "train", *train_options(self.benchmark, self.row, self.seed, self.changes), *out, *where)
-
-
-def train_options(benchmark: Benchmark, row: Row, seed: int, changes: Mapping[str, Any]) -> list[str]:
-    """The options of `onedomain train` that make a run of a row."""
-    return what_to_train(row.method, seed, changes, benchmark=benchmark.name, network=benchmark.network)
+            return (*start, "evaluate", str(self.folder), "--benchmark", self.bench.benchmark.name, *where)
+        on = self.bench.benchmark
+        trained = what_to_train(self.row.method, self.seed, self.changes, benchmark=on.name, network=on.network)
+        return (*start, "train", *trained, *out, *where)
 
 
 def benchmark_at(name: str, scale: Scale) -> Benchmark:
@@ -134,26 +131,28 @@ def plan(
     benches: Mapping[str, Bench],
     elsewhere: Sequence[str] = (),
 ) -> list[PlannedRun]:
-    """The runs of a table, seed by seed; finished ones with the same settings may lie `elsewhere`."""
-    others = [read_run(folder, unfinished=True) for folder in _run_folders(elsewhere)]
+    """The runs of a table, seed by seed.
+
+    Finished ones with the same settings may lie `elsewhere`, in run folders or folders of them.
+    """
+    others: list[RunRecords] = []
+    for place in map(Path, elsewhere):
+        inside = [place] if (place / MANIFEST).exists() else sorted(path.parent for path in place.glob(f"*/{MANIFEST}"))
+        if not inside:
+            raise UserError("--use", f"no run in {place}", "run folders, or folders of them")
+        others += [read_run(folder, unfinished=True) for folder in inside]
     runs: dict[str, PlannedRun] = {}
     for seed in range(seeds):
         for row in table.grid:
             if seed in table.seeds_of(row, range(seeds)):
                 parent = runs[f"{row.trained.name}-{PARENT_SEED}"] if row.adaptation else None
-                run = _planned(row, seed, scale, out, benches[table.benchmark_of(row)], others, parent)
-                runs[run.name] = run
+                name, bench = f"{row.name}-{seed}", benches[table.benchmark_of(row)]
+                runs[name] = _planned(row, seed, scale, out / name, bench, others, parent)
     return list(runs.values())
 
 
 def _planned(
-    row: Row,
-    seed: int,
-    scale: Scale,
-    out: Path,
-    bench: Bench,
-    others: Sequence[RunRecords],
-    parent: PlannedRun | None,
+    row: Row, seed: int, scale: Scale, folder: Path, bench: Bench, others: list[RunRecords], parent: PlannedRun | None
 ) -> PlannedRun:
     method: Method | Adaptation
     target, of, adaptation = "", parent, None
@@ -166,8 +165,8 @@ def _planned(
         adaptation["from_scratch"] = method.from_scratch
         of = None if method.from_scratch else parent  # of the parent nothing is left
     wanted = identify(
-        {
-            **(_set(of.method, of.changes) if of else _set(method, changes)),
+        (_set(of.method, of.changes) if of else _set(method, changes))
+        | {
             "seed": parent.seed if parent else seed,
             "trained_on": bench.benchmark.name,
             "network": {"name": bench.benchmark.network},
@@ -175,19 +174,18 @@ def _planned(
             "adaptation": adaptation,
         }
     )
-    folder = out / f"{row.name}-{seed}"
-    run = PlannedRun(row, seed, method, folder, "new", changes, bench.benchmark, parent=parent, target=target)
-    if (run.folder / MANIFEST).exists():
-        found: RunRecords | None = read_run(run.folder, unfinished=True)
+    state: State = "new"
+    if (folder / MANIFEST).exists():
+        found: RunRecords | None = read_run(folder, unfinished=True)
     else:
-        refuse_used_folder(run.folder)
+        refuse_used_folder(folder)
         same = (other for other in others if not _difference(other, wanted))
         found = next((other for other in same if _state(other, bench) == "done"), None)
-    if found is None:
-        return run
-    if reason := _difference(found, wanted):
-        raise UserError(str(run.folder), reason, "another --out, or remove that folder")
-    return replace(run, folder=found.folder, state=_state(found, bench), records=found)
+    if found:
+        if reason := _difference(found, wanted):
+            raise UserError(str(folder), reason, "another --out, or remove that folder")
+        folder, state = found.folder, _state(found, bench)
+    return PlannedRun(row, seed, method, folder, state, changes, bench, found, parent, target)
 
 
 def _set(method: Method, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,14 +222,3 @@ def _state(run: RunRecords, bench: Bench) -> State:
     rows = run.scores(bench.benchmark.name)
     known = {name: next(iter(of.values()))["data"] for name, of in rows.items()}
     return "done" if all(known.get(name) == each.fingerprint for name, each in bench.scored.items()) else "to score"
-
-
-def _run_folders(places: Iterable[str]) -> list[Path]:
-    """The run folders given, and those inside the folders given."""
-    folders: list[Path] = []
-    for place in map(Path, places):
-        inside = [place] if (place / MANIFEST).exists() else sorted(path.parent for path in place.glob(f"*/{MANIFEST}"))
-        if not inside:
-            raise UserError("--use", f"no run in {place}", "run folders, or folders of them")
-        folders += inside
-    return folders

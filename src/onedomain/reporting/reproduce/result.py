@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import stdev
 from typing import Any
 
 from onedomain.benchmarks import Benchmark
 from onedomain.errors import UserError
-from onedomain.reporting.average import shared_domains
+from onedomain.reporting.average import mean_of_known, shared_domains
 from onedomain.reporting.reproduce.columns import Column, RunScores
 from onedomain.reporting.reproduce.declare import PARENT_SEED, Row, Scale, Table
 from onedomain.reporting.reproduce.notes import Rivals, notes_on
@@ -27,10 +27,16 @@ class Cell:
     """One number: ours over seeds, with the sample standard deviation of two or more, and the paper's."""
 
     values: tuple[float, ...]
-    mean: float | None
-    deviation: float | None
     paper: float | None
     gap: str = ""  # why there is no mean, if there is more to say than that no run has it
+
+    @property
+    def mean(self) -> float | None:
+        return mean_of_known(self.values)
+
+    @property
+    def deviation(self) -> float | None:
+        return stdev(self.values) if len(self.values) > 1 else None
 
     @property
     def difference(self) -> float | None:
@@ -102,11 +108,12 @@ def tabulate(
 
     `steps` says how many a row without a run would have, by the row's name.
     """
-    benchmarks = {name: benchmark_at(name, scale) for name in table.benchmarks}
-    prefixes = {name: f"{name}/" if any(row.tasks for row in table.rows) else "" for name in benchmarks}
     by_part: dict[str, list[RunScores]] = {part.name: [] for part in table.grid}
-    for name, benchmark in benchmarks.items():
-        for run in group(records, name, table.metric, prefixes[name]):
+    of: dict[str, list[str]] = {}  # the targets of each benchmark
+    for name in table.benchmarks:
+        benchmark, prefix = benchmark_at(name, scale), f"{name}/" if any(row.tasks for row in table.rows) else ""
+        of[name] = [f"{prefix}{target}" for target in benchmark.targets]
+        for run in group(records, name, table.metric, prefix):
             for part in table.grid:
                 wanted = seeds is None or run.number in table.seeds_of(part, seeds)
                 if wanted and table.benchmark_of(part) == name and _belongs(run, part, scale, benchmark):
@@ -116,11 +123,10 @@ def tabulate(
     data = _data(used)
     for runs in by_part.values():
         _refuse_other_settings(runs)
-    there = {run.benchmark for run in used}
-    of = {name: [f"{prefixes[name]}{target}" for target in benchmark.targets] for name, benchmark in benchmarks.items()}
     targets = list(dict.fromkeys(target for each in of.values() for target in each))
-    shared = {name: shared_domains([run.records for run in used if run.benchmark == name]) for name in benchmarks}
-    scored = [target for target in targets if all(target in shared[name] or target not in of[name] for name in there)]
+    shared = {name: shared_domains([run.records for run in used if run.benchmark == name]) for name in of}
+    lacking = {target for name in {run.benchmark for run in used} for target in of[name] if target not in shared[name]}
+    scored = [target for target in targets if target not in lacking]
     asked = tuple(seeds) if seeds is not None else tuple(sorted({run.number for run in used}))
     shown = [_together(runs) for runs in by_row]
     rivals = {
@@ -130,8 +136,7 @@ def tabulate(
     }
     rows = []
     for row, runs, ours in zip(table.rows, by_row, shown, strict=True):
-        took = [run.any_record.get("train_seconds") for run in runs]  # of every task
-        minutes = cell(took, None).mean
+        seconds = mean_of_known(run.any_record.get("train_seconds") for run in runs)  # of every task
         last = {**runs[0].any_record, **(runs[0].adaptation or {})} if runs else {}
         rows.append(
             ResultRow(
@@ -139,7 +144,7 @@ def tabulate(
                 steps=int(last["settings"]["steps"]) if last else (steps or {}).get(row.name),
                 seeds=tuple(run.number for run in ours),
                 asked=() if row.not_run else table.seeds_of(row, asked),
-                minutes=None if minutes is None else minutes / 60,
+                minutes=None if seconds is None else seconds / 60,
                 cells={column.name: _cell(table, row, column, ours, rivals, scored) for column in table.columns},
             )
         )
@@ -166,18 +171,9 @@ def _cell(
         label = next(each.label for each in table.rows if each.key == column.baseline)
         gap = "not defined" if any(beside) else f"no {label}"
     values = [column.value(run, scored, baseline) for run, baseline in zip(runs, beside, strict=True)]
-    # A table of several benchmarks has the paper's numbers under each of these.
-    return cell(values, column.paper(row.benchmark or table.name, row.key, scored), gap)
-
-
-def cell(values: Sequence[float | None], paper: float | None, gap: str = "") -> Cell:
-    """
-    >>> cell([1.0, 3.0], 1.5)
-    Cell(values=(1.0, 3.0), mean=2.0, deviation=1.4142135623730951, paper=1.5, gap='')
-    """
     known = tuple(value for value in values if value is not None)
-    mean = fmean(known) if known else None
-    return Cell(known, mean, stdev(known) if len(known) > 1 else None, paper, "" if known else gap)
+    # A table of several benchmarks has the paper's numbers under each of these.
+    return Cell(known, column.paper(row.benchmark or table.name, row.key, scored), "" if known else gap)
 
 
 def _together(runs: Sequence[RunScores]) -> list[RunScores]:

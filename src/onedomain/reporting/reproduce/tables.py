@@ -11,7 +11,6 @@ from onedomain.reporting.reproduce.columns import (
     CLEAN,
     WORST,
     Average,
-    Column,
     Fact,
     MeanOf,
     RelativeError,
@@ -26,8 +25,9 @@ _DIGITS_AVERAGE = average_over(*_DIGITS)
 _ERM, _SDG, _UNCERTAIN = Row("ERM", "erm"), Row("SDG", "sdg"), Row("Uncertain SDG", "uncertain-sdg")
 _WITHOUT_RELAX = Row("SDG without L_relax", "sdg", {"beta": 0.0})
 _WITHOUT_META = Row("SDG without meta-learning", "sdg", {"meta": False})
+_GUD = Row("GUD", "gud")
 # Methods that the paper compares with; its second system, and what came after it.
-_BEFORE = (_ERM, Row("CCSA", "ccsa"), Row("d-SNE", "d-sne"), Row("JiGen", "jigen"), Row("GUD", "gud"))
+_BEFORE = (_ERM, Row("CCSA", "ccsa"), Row("d-SNE", "d-sne"), Row("JiGen", "jigen"), _GUD)
 _AFTER = (
     _UNCERTAIN,
     Row("ME-ADA", "me-ada"),
@@ -143,9 +143,11 @@ _CATEGORIES = {
 _IN_SHORT = "all corruptions"
 
 
-def _of_category(category: str) -> tuple[Column, ...]:
-    kinds = CATEGORIES[category]
-    return (*(score(f"{kind}-{WORST}", kind, category) for kind in kinds), _CATEGORIES[category])
+_BY_CATEGORY = tuple(
+    column
+    for category, kinds in CATEGORIES.items()
+    for column in (*(score(f"{kind}-{WORST}", kind, category) for kind in kinds), _CATEGORIES[category])
+)
 
 
 TABLES = {
@@ -180,12 +182,7 @@ TABLES = {
             name="ablation",
             title="SDG without its parts on Digits (three rows of the paper's Table 1)",
             benchmark="digits",
-            rows=(
-                _WITHOUT_RELAX,
-                Row("SDG without L_const", "sdg", {"alpha": 0.0}),
-                _WITHOUT_META,
-                _SDG,
-            ),
+            rows=(_WITHOUT_RELAX, Row("SDG without L_const", "sdg", {"alpha": 0.0}), _WITHOUT_META, _SDG),
             columns=(*_DIGITS, _DIGITS_AVERAGE),
         ),
         Table(
@@ -227,7 +224,7 @@ TABLES = {
                 RelativeError("mce", "mCE", _ALL_WORST, group=_IN_SHORT),
                 RelativeError("rmce", "RmCE", _ALL_WORST, group=_IN_SHORT),
                 score(CLEAN, "clean", _IN_SHORT),
-                *(column for category in CATEGORIES for column in _of_category(category)),
+                *_BY_CATEGORY,
             ),
             notes=(
                 "mCE and RmCE are relative to ERM's run of the same seed; lower is better. They are not defined if ERM "
@@ -241,14 +238,9 @@ TABLES = {
             title="Semantic segmentation on SYNTHIA, trained on a highway in one condition, mIoU (the paper's Table 5)",
             benchmark="synthia-dawn",
             rows=tuple(
-                Row(label, method, section=f"Highway/{condition.capitalize()}", benchmark=f"synthia-{condition}")
+                replace(row, section=f"Highway/{condition.capitalize()}", benchmark=f"synthia-{condition}")
                 for condition in SOURCE_CONDITIONS
-                for label, method in (
-                    ("ERM", "erm"),
-                    ("GUD", "gud"),
-                    ("SDG", "sdg"),
-                    ("Uncertain SDG", "uncertain-sdg"),
-                )
+                for row in (_ERM, _GUD, _SDG, _UNCERTAIN)
             ),
             columns=(*_SYNTHIA, average_over(*_SYNTHIA)),
             metric="miou",
