@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from onedomain.data.domain import Domain
+from onedomain.data.files import as_path
 from onedomain.data.formats import decoding
 from onedomain.data.image_folder import PHOTOGRAPHS
 from onedomain.data.progress import say
@@ -30,7 +31,7 @@ def load_pretrained(module: nn.Module, path: str | Path) -> str:
     A name counts as it is, or as one of the network's `backbone`. A tensor of another shape is refused, except in the
     network's last layer: there it is left out, since it is for other classes.
     """
-    file = Path(path)
+    file = as_path(path, "weights")
     found = getattr(module, "renamed", dict)(_read(file))
     own = {name: tensor for name, tensor in module.state_dict().items() if not name.endswith(_COUNTERS)}
     given = {name: tensor for name, tensor in found.items() if not name.endswith(_COUNTERS)}
