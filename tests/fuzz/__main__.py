@@ -28,6 +28,9 @@ MADE = {
 }
 
 
+SECONDS_TO_SHRINK = 30.0  # an input that fails
+
+
 class Failed(Exception):
     """Says what an input did."""
 
@@ -78,7 +81,7 @@ def _tried(
 ) -> tuple[int, tuple[Input, str] | None]:
     """How many different inputs were tried, and the smallest found of the first kind that failed, with what it did."""
     tried: set[Input] = set()
-    failures: list[tuple[Input, str]] = []
+    failures: list[tuple[Input, str, float]] = []
 
     @seed(number)
     @settings(
@@ -91,17 +94,19 @@ def _tried(
     )
     @given(inputs)
     def try_one(each: Input) -> None:
+        if failures and time.monotonic() > failures[0][2] + SECONDS_TO_SHRINK:
+            return
         tried.add(each)
         if wrong := worker.run(each):
-            failures.append((each, wrong))
+            failures.append((each, wrong, time.monotonic()))
             raise Failed
 
     try:
         try_one()
-    except BaseException:
+    except BaseException:  # among others that of hypothesis, which saw an input fail that was not tried again
         if not failures:
             raise
-    return len(tried), failures[-1] if failures else None
+    return len(tried), failures[-1][:2] if failures else None
 
 
 def _show(each: Input, wrong: str, keep: Path) -> None:

@@ -224,12 +224,14 @@ def other_array(draw: Any, array: np.ndarray) -> np.ndarray:
 @st.composite
 def _valid(draw: Any, arrays: dict[str, np.ndarray], texts: dict[str, str]) -> bytes:
     """A whole file, of which arrays or texts are other ones."""
-    arrays, texts = dict(arrays), dict(texts)
+    arrays, texts, whole = dict(arrays), dict(texts), sorted(texts)
     for _ in range(draw(st.integers(1, 2))):
-        if not arrays or (texts and draw(st.booleans())):
-            name = draw(st.sampled_from(sorted(texts)))
+        if whole and (not arrays or draw(st.booleans())):
+            name = whole.pop(draw(st.integers(0, len(whole) - 1)))
             texts[name] = as_json(draw(edited(json.loads(texts[name]))))
             continue
+        if not arrays:
+            break
         name = draw(st.sampled_from(sorted(arrays)))
         match draw(st.sampled_from(("other", "other", "other", "gone", "renamed", "more"))):
             case "gone" if len(arrays) > 1:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from onedomain import cli
 from tests.chaos.operations import WRITING
 
@@ -100,6 +102,7 @@ class Worker:
         output = os.open(self.said, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(output, stream)
+        torch.set_num_threads = lambda number: None  # a forked process has one thread to give
         watch = Watch(self.trial)
         while head := os.read(there, 8):
             size, words = int.from_bytes(head, "big"), b""
