@@ -7,9 +7,11 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from onedomain.errors import UserError, unknown
+
+MOST = 10**9  # of whatever is counted
 
 
 class Settings(BaseModel):
@@ -17,7 +19,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    steps: int = Field(10_000, ge=1, le=10**9, description="training steps (the paper's Digits protocol: 10,000)")
+    steps: int = Field(10_000, ge=1, description="training steps (the paper's Digits protocol: 10,000)")
     batch_size: int = Field(32, ge=1, le=2**16, description="images per step (paper: 32)")
     learning_rate: float = Field(1e-4, gt=0, description="rate of the optimiser (paper, Digits: 1e-4)")
     optimiser: Literal["adam", "sgd"] = Field(
@@ -38,6 +40,13 @@ class Settings(BaseModel):
     )
     checkpoint_every: int = Field(500, ge=1, description="steps between two checkpoints")
     log_every: int = Field(50, ge=1, description="steps that one line of metrics.jsonl averages over")
+
+    @field_validator("*")
+    @classmethod
+    def _can_be_counted(cls, value: Any) -> Any:
+        if isinstance(value, int) and value > MOST:
+            raise ValueError(f"at most {MOST:,}")
+        return value
 
 
 AnySettings = TypeVar("AnySettings", bound=Settings)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from PIL import Image
 
 from onedomain import cli
 
@@ -111,6 +112,14 @@ def test_the_shell_completes_commands_and_names(typed, expected):
         (["train", "--steps", "2", "--set", "steps=3"], "--steps: given together with --set steps"),
         (["train", "--seed", "-1"], "seed: got -1; allowed: a whole number from 0"),
         (["train", "--threads", "0"], "--threads: got 0; allowed: a whole number from 1"),
+        (["train", "--threads", "2147483648"], "--threads: got 2147483648; allowed: a whole number from 1 to 1024"),
+        (["train", "--set", "log_every=9999999999"], "log_every: got '9999999999'; allowed: at most 1,000,000,000"),
+        (["train", "--source", ""], "--source: is empty; allowed: a value"),
+        (["train", "--set", ""], "--set: is empty; allowed: a value"),
+        (["evaluate", ""], "RUN: is empty; allowed: a value"),
+        (["train", "--source", "images", "--size", "3000000000x3000000000"], "size: got (3000000000, 3000000000)"),
+        (["reproduce", "digits", "--dry-run", "--seeds", "10000000"], "--seeds: got 10000000; allowed: a whole number"),
+        (["reproduce", "digits", "--dry-run", "--jobs", "9" * 30], "--jobs: got 9999"),
         (["train", "--device", "tpu"], "device: 'tpu' is not there"),
         (["train", "--source", "nowhere"], "nowhere: is not a folder"),
         (["train", "--source", ".", "--benchmark", "digits"], "--source: given together with --benchmark"),
@@ -133,6 +142,9 @@ def test_a_mistake_ends_in_one_line_and_code_2_and_writes_nothing(onedomain, tmp
     Path("file").write_text("mine")
     Path("full").mkdir()
     Path("full/file").write_text("mine")
+    for label in "ab":
+        Path("images", label).mkdir(parents=True)
+        Image.new("RGB", (9, 9)).save(Path("images", label, "0.png"))
     before = sorted(map(str, Path().rglob("*")))
     code, out, error = onedomain(*arguments)
     assert code == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from contextlib import suppress
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 import onedomain as od
+from onedomain.cli import tables
 from onedomain.data.files import TEMPORARY
 from onedomain.data.folders import LOCK, sole_use
 from onedomain.errors import UserError
@@ -118,6 +120,25 @@ def test_a_page_takes_the_place_of_a_link(place, tmp_path, onedomain):
     (place / "page.html").symlink_to(tmp_path / "mine.html")
     assert onedomain("report", "run", "--out", "page.html")[0] == 0
     assert (tmp_path / "mine.html").read_text() == "<!doctype html>mine"
+
+
+def test_a_page_does_not_take_the_place_of_a_device(place, onedomain):
+    os.mkfifo(place / "page.html")
+    code, _, said = onedomain("report", "run", "--out", "page.html")
+    assert code == 2
+    assert "page.html: is no file; allowed: a file" in said
+    assert stat.S_ISFIFO((place / "page.html").stat().st_mode)
+
+
+def test_scores_are_kept_before_they_are_shown(place, onedomain, monkeypatch):
+    (place / "run" / "results.jsonl").unlink()
+
+    def gone(*given):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(tables, "show_evaluation", gone)
+    assert onedomain(*COMMANDS["evaluate"])[0] == 1
+    assert (place / "run" / "results.jsonl").read_text().count("accuracy") == 1
 
 
 def test_several_draws_do_not_leave_their_folder_by_a_link(place, tmp_path, onedomain):

@@ -133,6 +133,12 @@ def test_a_finished_run_resumed_is_left_as_it_is(tiny, tmp_path):
         ({"steps": 0}, "steps: got 0"),
         ({"seed": -1}, "seed: got -1"),
         ({"seed": "0"}, "seed: got '0'"),
+        ({"out": 5}, "out: got 5; allowed: a path"),
+        ({"weights": 5}, "weights: got 5; allowed: a path"),
+        ({"perturb": 5}, "perturb: got 5; allowed: names of layers"),
+        ({"benchmark": 5}, "benchmark: got 5"),
+        ({"track": 5}, "track: '5' is not known"),
+        ({"source": (np.zeros((2, 8, 8), np.uint8), [0, 2_000_000_000])}, "source: a label is 2000000000"),
         ({"device": "tpu"}, "device: 'tpu' is not there"),
         ({"device": "meta"}, "device: 'meta' is not there"),
         ({"source": (np.zeros((4, 8, 8), np.uint8), [0, 0, 0, 0])}, "source: has the one class 0"),
@@ -146,6 +152,24 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(tiny, tmp_
     with pytest.raises(od.UserError, match=message):
         od.fit(arguments.pop("method", "erm"), **{**given, **arguments})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda run, tiny: od.load(None), "folder: got None; allowed: a path"),
+        (lambda run, tiny: od.load(""), "folder: got ''; allowed: a path"),
+        (lambda run, tiny: run.save(5), "folder: got 5; allowed: a path"),
+        (lambda run, tiny: run.evaluate({"same": tiny}, seen=["smae"]), "seen: 'smae' is not known, did you mean"),
+        (lambda run, tiny: run.evaluate({"same": tiny}, seen="same"), "seen: got 'same'; allowed: a list"),
+        (lambda run, tiny: run.evaluate({5: (tiny.images, tiny.labels)}), "has the name 5; allowed: names that are"),
+        (lambda run, tiny: run.evaluate({"same": tiny}, batch_size=-1), "batch_size: got -1; allowed: a whole number"),
+        (lambda run, tiny: run.predict(tiny.images, batch_size=0.5), "batch_size: got 0.5; allowed: a whole number"),
+    ],
+)
+def test_what_a_run_cannot_take_is_one_line(run, tiny, call, message):
+    with pytest.raises(od.UserError, match=message):
+        call(run, tiny)
 
 
 def test_a_used_folder_is_refused(tiny, tmp_path):

@@ -53,9 +53,20 @@ def evaluate(options: Options) -> None:
 
 
 def show_and_keep(run: Run, evaluation: Evaluation, benchmark: Benchmark | None, as_json: bool) -> None:
-    """Show the scores, then keep them: a folder that cannot be written to does not hide them."""
-    from onedomain.cli import corruption_tables, tables
+    """Keep the scores, then show them: neither a terminal that is gone nor a full disk loses them."""
     from onedomain.data.progress import say
+
+    name = benchmark.name if benchmark else None
+    try:
+        run.write_records(evaluation, name)
+    finally:
+        _show(run, evaluation, benchmark, as_json)
+    for reason in evaluation.missing:
+        say(f"not scored: {reason}")
+
+
+def _show(run: Run, evaluation: Evaluation, benchmark: Benchmark | None, as_json: bool) -> None:
+    from onedomain.cli import corruption_tables, tables
 
     name = benchmark.name if benchmark else None
     measured = corruption_tables.measured(run, evaluation, benchmark) if benchmark and benchmark.corruptions else None
@@ -69,6 +80,3 @@ def show_and_keep(run: Run, evaluation: Evaluation, benchmark: Benchmark | None,
     else:
         tables.show_evaluation(run, evaluation)
     tables.say_if_not_held_out(run)
-    for reason in evaluation.missing:
-        say(f"not scored: {reason}")
-    run.write_records(evaluation, name)

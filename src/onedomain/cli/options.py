@@ -30,6 +30,7 @@ OUTPUT = "Output"
 RUNS = "Runs"
 REQUIRED = MISSING
 PLACES = ("local", "ray")
+MOST_AT_ONCE = 1024  # threads, of which no machine has more to give
 Names = Callable[[], list[str]] | str  # what a shell may complete; as MODULE:NAME it is imported when a shell asks
 
 
@@ -66,8 +67,13 @@ def command(function: Callable[[Any], None]) -> Callable[..., None]:
     """`function` as typer takes it: each field of the dataclass that it takes is a parameter."""
     [kind] = [hint for name, hint in get_type_hints(function).items() if name != "return"]
     hints = get_type_hints(kind)
+    infos = ((each.name, each.metadata["typer"]) for each in fields(kind))
+    names = {name: info.default if isinstance(info.default, str) else info.metavar for name, info in infos}
 
     def run(**values: Any) -> None:
+        for name, value in values.items():
+            if "" in (value if isinstance(value, list) else [value]):  # a variable of the shell that is not set
+                raise UserError(names[name], "is empty", "a value")
         try:
             function(kind(**values))
         except KeyboardInterrupt as stop:  # typer would end without a word
@@ -125,8 +131,8 @@ def use_threads(threads: int | None) -> None:
     import torch
 
     if threads is not None:
-        if threads < 1:
-            raise UserError("--threads", f"got {threads}", "a whole number from 1")
+        if not 1 <= threads <= MOST_AT_ONCE:
+            raise UserError("--threads", f"got {threads}", f"a whole number from 1 to {MOST_AT_ONCE}")
         torch.set_num_threads(threads)
 
 

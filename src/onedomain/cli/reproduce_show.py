@@ -75,8 +75,8 @@ def run_and_show(request: Request, as_json: bool) -> None:
             steps=planned_steps(request.table, request.scale),
             command=request.as_typed(),
         )
-        _print_and_keep(result, as_json, request.folder)
         write_atomically(request.folder / RECORDS, to_json_lines(records))
+        _keep_and_print(result, as_json, request.folder)
     where = request.folder / "logs"
     if partly:
         say(f"not scored on every domain: {', '.join(partly)}; see their output in {where}")
@@ -99,17 +99,23 @@ def from_records(request: Request, files: Sequence[str], as_json: bool) -> None:
     if not any(row.seeds for row in result.rows):
         given = f"no run of the table {request.table.name} at the scale {request.scale.name} in {', '.join(files)}"
         raise UserError("--from", given, "records of its methods, with its settings")
-    _print_and_keep(result, as_json, request.folder if request.out else None)
+    _keep_and_print(result, as_json, request.folder if request.out else None)
 
 
-def _print_and_keep(result: Result, as_json: bool, folder: Path | None) -> None:
-    if as_json:
-        print_json(result_as_json(result))
-    else:
-        show(*tables(result), width=WIDTH)
-    if folder:
-        with tidied(folder):
-            say(f"In {folder}: {', '.join(path.name for path in write_files(result, folder))}")
+def _keep_and_print(result: Result, as_json: bool, folder: Path | None) -> None:
+    """Kept first, so that a terminal that is gone loses nothing; and shown even if it cannot be kept."""
+    kept: list[str] = []
+    try:
+        if folder:
+            with tidied(folder):
+                kept = [path.name for path in write_files(result, folder)]
+    finally:
+        if as_json:
+            print_json(result_as_json(result))
+        else:
+            show(*tables(result), width=WIDTH)
+    if kept:
+        say(f"In {folder}: {', '.join(kept)}")
 
 
 def _plan_as_json(request: Request, runs: Sequence[PlannedRun], expected: Estimate) -> dict[str, Any]:

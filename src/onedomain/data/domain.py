@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 MOST_CLASSES = 100_000
+LONGEST_SIDE = 2**14  # of an image, in pixels
 LARGEST_COPY = 2**28  # bytes that a subset of images in memory may take
 
 
@@ -82,12 +83,15 @@ class Domain:
 
     def __post_init__(self) -> None:
         where = f"domain '{self.name}' ({self.split})"
+        object.__setattr__(self, "classes", tuple(self.classes))
+        for text in (self.name, self.split, *self.classes):
+            if not isinstance(text, str) or text != text.encode(errors="replace").decode():
+                raise UserError(where, f"has the name {text!r:.60}", "names that are texts, in UTF-8")
         shape = self.images.shape
         if len(shape) != 4 or 0 in shape:
             raise UserError(where, f"images have shape {tuple(shape)}", "(N, height, width, channels), none of them 0")
         if isinstance(self.images, np.ndarray) and self.images.dtype not in (np.uint8, np.float16, np.float32):
             raise UserError(where, f"images are of type {self.images.dtype}", "uint8 from 0 to 255, or float32")
-        object.__setattr__(self, "classes", tuple(self.classes))
         if len(self.classes) > MOST_CLASSES:
             raise UserError(where, f"has {len(self.classes):,} classes", f"at most {MOST_CLASSES:,}")
         on_demand = hasattr(self.labels, "shape") and not hasattr(self.labels, "__array__")  # as a torch tensor has

@@ -37,9 +37,18 @@ def os_errors_are_user_errors(path: Path, what: str = "written") -> Iterator[Non
         ) from error
 
 
+def as_path(given: Any, field: str) -> Path:
+    """What a caller gives as the name of a file or folder."""
+    if not isinstance(given, (str, os.PathLike)) or str(given) == "" or "\0" in str(given):
+        raise UserError(field, f"got {given!r:.50}", "a path")
+    return Path(given)
+
+
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Write `path` whole or not at all: a temporary file beside it is filled, synced and renamed."""
     data = content.encode() if isinstance(content, str) else content
+    if path.exists() and not path.is_file():  # a device would be replaced, too
+        raise UserError(str(path), "is no file", "a file, there or not")
     with os_errors_are_user_errors(path), opened(path.parent) as (where, folder):
         temporary, handle = _temporary(where, folder)
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onedomain.data.image_files import decode_image
+from onedomain.data.image_files import checked_size, decode_image
 from onedomain.data.progress import progress
 from onedomain.errors import UserError
 
@@ -74,6 +74,7 @@ class FilesOnDemand:
 
 def read_images(files: Sequence[Path], *, size: tuple[int, int] | None, channels: int) -> np.ndarray | FilesOnDemand:
     """Files as (N, height, width, channels) bytes: in memory, or decoded on demand if there are very many."""
+    size = None if size is None else checked_size(size)
     read = partial(decode_image, size=size, channels=channels)
     images = FilesOnDemand(files, (*size, channels) if size else read(files[0]).shape, read)
     return images.all() if np.prod(images.shape, dtype=np.int64) <= IN_MEMORY else images

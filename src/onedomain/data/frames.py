@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onedomain.data.domain import Domain
+from onedomain.data.files import as_path
 from onedomain.data.files_on_demand import FilesOnDemand
 from onedomain.data.formats import decoding, open_image
-from onedomain.data.image_files import IMAGE_ENDINGS, decode_image, image_size, no_image
+from onedomain.data.image_files import IMAGE_ENDINGS, checked_size, decode_image, image_size, no_image
 from onedomain.errors import UserError
 
 CACHE_BYTES = 2**28  # of decoded and resized frames that are kept, of all folders together
@@ -90,6 +91,7 @@ def frame_domain(
     channels: int = 3,
 ) -> Domain:
     """Frames as a domain of images and masks of one size, (height, width)."""
+    size = checked_size(size)
     read_image = partial(decode_image, size=size, channels=channels)
     images = Files([frame.image for frame in frames], (*size, channels), read_image)
     masks = Files([frame.mask for frame in frames], size, lambda path: nearest(read_mask(path), size))
@@ -161,7 +163,7 @@ def frame_folder(
     Frames are read as needed and brought to `size`, (height, width): images smoothly, labels by their nearest pixel.
     `channels` is 3 for colours, 1 for grey.
     """
-    root = Path(path)
+    root = as_path(path, "images")
     frames = pair_frames(
         root / "images",
         root / "labels",

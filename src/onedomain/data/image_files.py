@@ -6,10 +6,11 @@ import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from onedomain.data.domain import LONGEST_SIDE
 from onedomain.data.files import os_errors_are_user_errors
 from onedomain.data.formats import open_image
 from onedomain.errors import UserError
@@ -56,6 +57,14 @@ def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.
         image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.asarray(image)
     return pixels[..., None] if channels == 1 else pixels
+
+
+def checked_size(size: Any) -> tuple[int, int]:
+    """Height and width that images can be brought to."""
+    sides = tuple(size) if isinstance(size, (tuple, list)) else ()
+    if len(sides) != 2 or not all(isinstance(side, int) and 1 <= side <= LONGEST_SIDE for side in sides):
+        raise UserError("size", f"got {size!r:.60}", f"(height, width), each from 1 to {LONGEST_SIDE:,}")
+    return sides
 
 
 def image_size(file: Path) -> tuple[int, int]:

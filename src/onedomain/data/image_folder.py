@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from onedomain.data.domain import Domain
+from onedomain.data.files import as_path
 from onedomain.data.files_on_demand import read_images
 from onedomain.data.formats import decoding
 from onedomain.data.image_files import find_images, image_size, no_image
@@ -37,7 +38,7 @@ def image_folder(
     `size` is (height, width). Without it, images of one size stay as they are up to 224 pixels a side, and others are
     brought to 160×160 (or 32×32, if they are small). `classes` are those of a model that knows them already.
     """
-    root = Path(path)
+    root = as_path(path, "images")
     found = _of_table(root) if root.suffix.lower() in TABLES else _of_folder(root, classes is None)
     names = tuple(classes or sorted({label for _, label in found}))
     for label in dict.fromkeys(label for _, label in found):

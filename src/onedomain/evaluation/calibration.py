@@ -40,6 +40,10 @@ class Calibration:
 
     def score(self, predictive: Predictive) -> Tensor:
         """The domain score of each image, (N,)."""
+        said = predictive.statistics
+        if self.mean is not None and said is not None and said.shape[1:] != self.mean.shape:
+            given = f"is of {len(self.mean)} statistics, and the model has {said.shape[1]}"
+            raise UserError("calibration", given, "the one of this run")
         return domain_score(predictive, self.mean, self.axes)
 
     def state_dict(self) -> dict[str, Any]:
@@ -50,7 +54,9 @@ class Calibration:
         """What `state_dict` gave. One with other statistics, of an earlier version, is refused: its scores differ."""
         others = [name for name, value in state.items() if name not in cls.__dataclass_fields__ and value is not None]
         if others:
-            raise UserError("calibration", f"of another version ({', '.join(others)})", "a run trained by this one")
+            raise UserError(
+                "calibration", f"of another version ({', '.join(map(str, others))})", "a run trained by this one"
+            )
         told = {name: state.get(name) for name in cls.__dataclass_fields__}
         found = check_threshold("calibration", {name: told[name] for name in Threshold.model_fields})
         mean, axes = told["mean"], told["axes"]
@@ -58,6 +64,8 @@ class Calibration:
             raise UserError("calibration", "has a mean or axes alone", "both, or none")
         if mean is not None and axes is not None:
             shapes = [getattr(each, "shape", None) for each in (mean, axes)]
+            if not all(isinstance(each, Tensor) for each in (mean, axes)):
+                raise UserError("calibration", "has a mean or axes that are no tensors", "finite numbers of 64 bits")
             if not (mean.ndim == 1 and axes.ndim == 2 and len(mean) == len(axes)):
                 raise UserError("calibration", f"has mean and axes of shapes {shapes}", "(F,) and (F, k)")
             if not all(each.dtype == torch.float64 and bool(each.isfinite().all()) for each in (mean, axes)):

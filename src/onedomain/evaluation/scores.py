@@ -217,6 +217,8 @@ def batches_in_order(
 
     `dense` says whether the network answers for every pixel, where the domain has no labels that tell.
     """
+    if not isinstance(most, int) or most < 1:
+        raise UserError("batch_size", f"got {most!r:.30}", "a whole number from 1")
     height, width, _ = domain.image_shape
     classes = len(domain.classes) if (domain.dense if dense is None else dense) else 1
     size = images_at_once(height, width, most, classes=classes)

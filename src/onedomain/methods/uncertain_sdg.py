@@ -77,7 +77,7 @@ class UncertainSDGSettings(Settings):
     inner_rate: float = Field(1e-4, gt=0, description="η of Eq. 8 (released code: 1e-4)")
     inner_steps: int = Field(1, ge=1, description="gradient steps of the meta-train (paper: one or more)")
     prediction_draws: int = Field(
-        5, ge=0, description="Monte-Carlo draws that mutual information comes from; the prediction needs none"
+        5, ge=0, le=1000, description="Monte-Carlo draws that mutual information comes from; the prediction needs none"
     )
 
     @model_validator(mode="after")

@@ -144,9 +144,16 @@ def build_network(
     return NamedNetwork(module, name=name, embedding=module.embedding, perturb=tuple(module.perturb))
 
 
+def layer_names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One name or several."""
+    if not isinstance(given, (str, tuple, list)):
+        raise UserError("perturb", f"got {given!r:.50}", "names of layers")
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def own_network(module: nn.Module, embedding: str | None = None, perturb: Sequence[str] = ()) -> NamedNetwork:
     if not isinstance(module, nn.Module):
         raise UserError("network", f"got a {type(module).__name__}", "a torch.nn.Module, or the name of a network")
     kind = type(module)
-    layers = (perturb,) if isinstance(perturb, str) else tuple(perturb)
+    layers = layer_names(perturb)
     return NamedNetwork(module, own=f"{kind.__module__}.{kind.__qualname__}", embedding=embedding, perturb=layers)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from onedomain.data.domain import Domain
+from onedomain.data.files import as_path
 from onedomain.data.formats import decoding
 from onedomain.data.image_folder import PHOTOGRAPHS
 from onedomain.data.progress import say
@@ -30,7 +31,7 @@ def load_pretrained(module: nn.Module, path: str | Path) -> str:
     A name counts as it is, or as one of the network's `backbone`. A tensor of another shape is refused, except in the
     network's last layer: there it is left out, since it is for other classes.
     """
-    file = Path(path)
+    file = as_path(path, "weights")
     found = getattr(module, "renamed", dict)(_read(file))
     own = {name: tensor for name, tensor in module.state_dict().items() if not name.endswith(_COUNTERS)}
     given = {name: tensor for name, tensor in found.items() if not name.endswith(_COUNTERS)}
@@ -48,6 +49,8 @@ def load_pretrained(module: nn.Module, path: str | Path) -> str:
         if tensor.shape != own[name].shape:
             shapes = f"{tuple(tensor.shape)}, and here {tuple(own[name].shape)}"
             raise UserError(str(path), f"{name.removeprefix(prefix)} is of shape {shapes}", "weights of this network")
+        if not bool(tensor.isfinite().all()):
+            raise UserError(str(path), f"{name.removeprefix(prefix)} has a number that is not finite", "finite weights")
     with torch.no_grad():
         for name, tensor in filled.items():
             own[name].copy_(tensor)
@@ -97,9 +100,14 @@ def _read(path: Path) -> Mapping[str, Tensor]:
         raise UserError(str(path), f"holds no weights, or more than weights ({reason})", _ALLOWED) from None
     if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
         content = content["state_dict"]
-    if not isinstance(content, Mapping) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
+    if not isinstance(content, Mapping) or not all(map(_is_plain, content.values())):
         raise UserError(str(path), "is not a mapping of names to tensors", _ALLOWED)
     return {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is a tensor of real numbers that are all there: not a sparse one, and none without content."""
+    return isinstance(value, Tensor) and value.layout == torch.strided and not (value.is_meta or value.is_complex())
 
 
 def _some(names: Sequence[str]) -> str:

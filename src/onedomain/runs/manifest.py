@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from onedomain.data.domain import MOST_CLASSES
+from onedomain.data.domain import LONGEST_SIDE, MOST_CLASSES
 from onedomain.data.files import make_folder, read_file, write_atomically
 from onedomain.data.folders import holds_anything
 from onedomain.data.progress import say
@@ -21,7 +21,7 @@ from onedomain.settings import first_problem
 
 MOST_BYTES = 2**23  # of a run.yaml
 DEEPEST = 30  # mappings and lists inside each other
-Side = Annotated[int, Field(ge=1, le=2**14)]
+Side = Annotated[int, Field(ge=1, le=LONGEST_SIDE)]
 if TYPE_CHECKING:
     Settings = dict[str, Any]
 else:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from onedomain.data.corruptions import KINDS, SEVERITIES
 from onedomain.data.files import read_file
@@ -28,11 +28,20 @@ class Strict(BaseModel):
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
 
 
+def _with_steps(settings: dict[str, Any]) -> dict[str, Any]:
+    if type(settings.get("steps")) is not int:
+        raise ValueError("settings with a whole number of steps")
+    return settings
+
+
+Settings = Annotated[dict[Text, Setting], AfterValidator(_with_steps)]
+
+
 class Adapted(Strict):
     """How the run of a record was adapted, in short."""
 
     method: Text
-    settings: dict[Text, Setting]
+    settings: Settings
     usually: dict[Text, Setting] | None = None
     from_scratch: bool
     target: Text
@@ -72,7 +81,7 @@ class Record(Strict):
     trained_on: Text | None = None
     seed: Count = 0
     steps: Count = 0
-    settings: dict[Text, Setting] = {}
+    settings: Settings = {}
     usually: dict[Text, Setting] | None = None
     source: Text | None = None
     parameters: Count = 0

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from onedomain.data.domain import Domain
+from onedomain.data.files import as_path
 from onedomain.data.folders import sole_use
 from onedomain.data.own import as_domain, renamed
 from onedomain.errors import UserError
@@ -89,6 +90,7 @@ def adapt(
     `benchmark` is whose target it is, and `calibration` what `out_of_domain` rests on, where the benchmark keeps other
     source images for that than those it scores.
     """
+    out = None if out is None else as_path(out, "out")
     chosen = _configured(run, method, steps)
     pool = run.as_domain(target, name or (target.name if isinstance(target, Domain) else "target"), "train")
     if pool.dense != run.manifest.source.dense:

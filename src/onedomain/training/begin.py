@@ -179,6 +179,8 @@ def describe_run(
     recipe: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """`recipe` holds the benchmark's settings for the method, where they are not its defaults."""
+    if not isinstance(benchmark, str | None):
+        raise UserError("benchmark", f"got {benchmark!r:.50}", "the name of a benchmark")
     named = method.network
     return Manifest(
         onedomain=__version__,

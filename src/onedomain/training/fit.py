@@ -12,6 +12,7 @@ from torch import nn
 
 from onedomain.components.state import check_tensors
 from onedomain.data.domain import Domain
+from onedomain.data.files import as_path
 from onedomain.data.folders import in_use
 from onedomain.data.own import as_domain, renamed
 from onedomain.data.progress import say
@@ -21,6 +22,7 @@ from onedomain.methods import method_class
 from onedomain.methods.adapt import adaptation_class
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
+from onedomain.networks.named import layer_names
 from onedomain.networks.pretrained import NO_WEIGHTS, file_digest, load_pretrained, usual_network, usual_weights
 from onedomain.networks.weights import load_weights
 from onedomain.runs.commandline import resume_command
@@ -98,7 +100,7 @@ def fit(
     if domain.dense and not method.dense:
         raise UserError("method", f"{method.name} needs one label per image, and this is segmentation", "another one")
     where = pick_device(device)
-    folder = None if out is None else Path(out)
+    folder = None if out is None else as_path(out, "out")
     with seeded(seed):
         chosen = usual_network(domain) if network is None else network
         named = _named(chosen, len(domain.classes), domain.image_shape, embedding, perturb)
@@ -136,7 +138,7 @@ def load(
     device: str | torch.device | None = None,
 ) -> Run:
     """A run from its folder. Your own network or method class must be given again: it is not in the folder."""
-    path = Path(folder)
+    path = as_path(folder, "folder")
     manifest = read_manifest(path)
     if not (path / WEIGHTS).exists():
         if in_use(path):
@@ -152,7 +154,10 @@ def load(
     )
     where = pick_device(device)
     _load_into(named.module, path / WEIGHTS)
-    configured = (method or _class_of(manifest))(**manifest.settings)
+    kind = method or _class_of(manifest)
+    if not (isinstance(kind, type) and issubclass(kind, Method)):
+        raise UserError("method", f"got {kind!r:.50}", "the class of your method")
+    configured = kind(**manifest.settings)
     set_up_to_answer(configured, named, manifest, where, path)
     if configured.auxiliary is not None:
         _load_into(configured.auxiliary, path / AUXILIARY)
@@ -193,5 +198,5 @@ def _named(
     if not isinstance(network, str):
         return own_network(network, embedding, perturb)
     named = build_network(network, classes, image_shape, config)
-    layers = (perturb,) if isinstance(perturb, str) else tuple(perturb)
+    layers = layer_names(perturb)
     return replace(named, embedding=embedding or named.embedding, perturb=layers or named.perturb)

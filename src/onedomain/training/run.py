@@ -15,11 +15,11 @@ import torch
 from onedomain._version import __version__
 from onedomain.data.corruptions import in_record
 from onedomain.data.domain import Domain, IntArray
-from onedomain.data.files import to_json_lines, write_atomically
+from onedomain.data.files import as_path, to_json_lines, write_atomically
 from onedomain.data.folders import SECONDS_TO_WAIT, sole_use
 from onedomain.data.own import as_domain, as_images, renamed
 from onedomain.data.progress import progress as show_progress
-from onedomain.errors import UserError
+from onedomain.errors import UserError, unknown
 from onedomain.evaluation.calibration import Calibration
 from onedomain.evaluation.gathering import Gathering
 from onedomain.evaluation.measures import METRICS as SCORED
@@ -99,6 +99,10 @@ class Run:
         """
         if not (isinstance(domains, Mapping) and domains):
             raise UserError("domains", "none given", 'a mapping of names to data, such as {"night": (images, labels)}')
+        if not isinstance(seen, (tuple, list)):
+            raise UserError("seen", f"got {seen!r:.50}", "a list of names")
+        for odd in [str(name) for name in seen if name not in domains]:
+            raise unknown("seen", odd, map(str, domains))
         checked = {name: self.not_adapted_to(self.as_domain(data, name, "test")) for name, data in domains.items()}
         scores: dict[str, Scores] = {}
         outcomes: dict[str, Outcome] = {}
@@ -156,7 +160,7 @@ class Run:
 
     def save(self, folder: str | Path) -> Path:
         """Write the run folder; the weights as safetensors, readable by any other tool."""
-        path = Path(folder)
+        path = as_path(folder, "folder")
         refuse_used_folder(path)
         with sole_use(path):
             begin_folder(path, self.manifest)

@@ -21,7 +21,7 @@ def check_tracker(track: str | None, has_folder: bool) -> None:
     if track is None:
         return
     if track not in TRACKERS:
-        raise unknown("track", track, TRACKERS)
+        raise unknown("track", str(track), TRACKERS)
     if importlib.util.find_spec("tensorboard") is None:
         raise UserError("track", "tensorboard is not installed", "pip install tensorboard")
     if not has_folder:

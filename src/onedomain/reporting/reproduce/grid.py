@@ -24,6 +24,7 @@ from onedomain.runs.sweep import Board, Ended, Grid, Job, run_jobs
 SCORING_COST = 0.3  # time of scoring an image by that of an image in a step of ERM
 MEASURED_STEPS = 5
 
+MOST = 1000  # seeds, and runs at a time
 Size = tuple[str, tuple[int, int, int]]  # a network, and height, width and channels of its images
 
 
@@ -44,8 +45,8 @@ class Request:
     def __post_init__(self) -> None:
         self.table, self.scale = self.table.at(self.scale)
         for option, number in (("--seeds", self.seeds), ("--jobs", self.jobs)):
-            if number is not None and number < 1:
-                raise UserError(option, f"got {number}", "a whole number from 1")
+            if number is not None and not 1 <= number <= MOST:
+                raise UserError(option, f"got {number}", f"a whole number from 1 to {MOST}")
         if self.folder.exists() and not self.folder.is_dir():
             raise UserError("--out", f"{self.folder} is a file", "a folder, there or not")
 

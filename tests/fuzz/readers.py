@@ -1,0 +1,251 @@
+"""Every file that the program reads, and the commands that read it. A further reader is one more entry."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from PIL import Image
+from safetensors.torch import load_file
+
+from onedomain.training.checkpoint import load_checkpoint, save_checkpoint
+from tests.fuzz.mutations import ODD, damaged, edited, json_lines, other_array, safetensors_file, yaml_file
+from tests.fuzz.worker import Input
+
+PREDICT = ("predict run image.png", "predict run image.png --json")
+RESUME = "train --benchmark chaos --method {} --threads 1 --out {} --resume --no-evaluate"
+AFRESH = "train --benchmark chaos --steps 1 --no-evaluate --threads 1 --out new --weights {}"
+OWN = "train --source {} --network chaos --size 8x8 --steps 1 --threads 1 --out new --set batch_size=4"
+EVALUATE = "evaluate run --threads 1"
+CORRUPT = "corrupt photos --kind brightness --out new"
+SIZE = (24, 20)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Some of the commands are called, with a file in whose place is something else. `share` of all inputs are its."""
+
+    name: str
+    lines: tuple[str, ...]
+    files: SearchStrategy[tuple[tuple[str, bytes], ...]]
+    share: float = 1.0
+
+    def inputs(self) -> SearchStrategy[Input]:
+        line = st.sampled_from(self.lines).map(lambda text: tuple(text.split()))
+        return st.builds(Input, line, self.files)
+
+
+def prepare(made: Path) -> None:
+    """What is read: beside a scored run one that is not finished, weights, images and tables of them."""
+    for run in ("half", "half-sdg"):  # its checkpoint is of an earlier step: there is something left to do
+        state = load_checkpoint(made / run / "checkpoint.pt")
+        save_checkpoint(made / run / "checkpoint.pt", {**state, "step": 4})
+        (made / run / "model.safetensors").unlink()
+    torch.save(load_file(made / "run" / "model.safetensors"), made / "weights.pth")
+    _picture("RGB").save(made / "image.png")
+    for label in ("a", "b"):
+        (made / "photos" / label).mkdir(parents=True)
+        for number in range(3):
+            _picture("RGB").save(made / "photos" / label / f"{number}.png")
+    rows = "".join(f"photos/{label}/{number}.png,{label}\n" for label in "ab" for number in range(3))
+    (made / "table.csv").write_text(f"path,label\n{rows}")
+
+
+def readers(made: Path) -> list[Reader]:
+    def of(name: str, lines: tuple[str, ...], file: str, kind: Callable[..., Any], share: float = 1.0) -> Reader:
+        content = (made / file).read_bytes()
+        changed = kind(content, made.parent) if kind is safetensors_file else kind(content)
+        return _with(name, lines, file, changed, share)
+
+    report = ("report run --out page.html",)
+    outcome, sample = "outcomes/chaos/near.safetensors", "augmented/augmented-1.sample.safetensors"
+    from_weights = AFRESH.format("run/model.safetensors")
+    again = "reproduce chaos --scale few --from run/results.jsonl"
+    return [
+        of("manifest", (*PREDICT, EVALUATE, RESUME.format("erm", "run")), "run/run.yaml", yaml_file),
+        of("manifest, report", report, "run/run.yaml", yaml_file, 0.2),
+        of("manifest of an adapted run", ("predict adapted image.png",), "adapted/run.yaml", yaml_file),
+        of("records", (again, f"{again} --json --out grid", EVALUATE), "run/results.jsonl", json_lines),
+        of("records, report", report, "run/results.jsonl", json_lines, 0.4),
+        of("metrics", (*PREDICT, RESUME.format("erm", "half")), "run/metrics.jsonl", json_lines),
+        of("metrics, figures", ("figures run --out figures",), "run/metrics.jsonl", json_lines, 0.2),
+        of("metrics, resumed", (RESUME.format("erm", "half"),), "half/metrics.jsonl", json_lines),
+        of("outcomes", ("figures run --out figures",), f"run/{outcome}", safetensors_file, 0.5),
+        of("calibration", ("predict uncertain image.png",), "uncertain/calibration.safetensors", safetensors_file),
+        of("calibration, report", report, "run/calibration.safetensors", safetensors_file, 0.2),
+        of("samples", ("figures also-sdg --out figures",), f"also-sdg/{sample}", safetensors_file, 0.3),
+        of("checkpoint", (RESUME.format("erm", "half"),), "half/checkpoint.pt", safetensors_file, 1.5),
+        of("checkpoint of sdg", (RESUME.format("sdg", "half-sdg"),), "half-sdg/checkpoint.pt", safetensors_file, 1.5),
+        of("augmented domain", (RESUME.format("sdg", "half-sdg"),), "half-sdg/augmented/augmented-1.npy", damaged, 0.5),
+        of("weights of a run", PREDICT, "run/model.safetensors", safetensors_file),
+        of("weights, safetensors", (from_weights,), "run/model.safetensors", safetensors_file),
+        _with("weights, pth", (AFRESH.format("weights.pth"),), "weights.pth", _pickled(made)),
+        _with("images", PREDICT, "image.png", _images(), 2.0),
+        _with("images of a folder", (OWN.format("photos"), CORRUPT), "photos/a/0.png", _images()),
+        _with("table, csv", (OWN.format("table.csv"),), "table.csv", _csv(made)),
+        _with("table, parquet", (OWN.format("t.parquet"),), "t.parquet", _parquet()),
+    ]  # fmt: skip
+
+
+def _with(name: str, lines: tuple[str, ...], file: str, kinds: SearchStrategy[bytes], share: float = 1.0) -> Reader:
+    return Reader(name, lines, kinds.map(lambda content: ((file, content),)), share)
+
+
+def _picture(mode: str) -> Image.Image:
+    pixels = np.random.default_rng(0).integers(0, 256, (*SIZE, 3)).astype(np.uint8)
+    image = Image.fromarray(pixels)
+    return Image.fromarray(pixels[..., 0].astype(np.uint16) * 257) if mode == "I;16" else image.convert(mode)
+
+
+KINDS = {
+    "PNG": ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"),
+    "JPEG": ("L", "RGB", "CMYK"),
+    "BMP": ("1", "L", "P", "RGB"),
+    "TIFF": ("1", "L", "P", "RGB", "RGBA", "CMYK", "I;16", "F", "LAB"),
+    "WEBP": ("RGB", "RGBA"),
+    "PPM": ("1", "L", "RGB"),
+    "GIF": ("P",),
+    "EPS": ("RGB",),
+}
+
+
+def _images() -> SearchStrategy[bytes]:
+    """Images of every format and kind of pixels, damaged; also of formats that are not read."""
+    whole = []
+    for form, modes in KINDS.items():
+        for mode in modes:
+            for options in ({}, {"compression": "tiff_lzw"} if form == "TIFF" and mode in ("L", "RGB") else {}):
+                file = io.BytesIO()
+                _picture(mode).save(file, form, **options)
+                whole.append(file.getvalue())
+    return st.one_of(st.sampled_from(whole).flatmap(damaged), st.builds(_png, *[st.sampled_from(SIDES)] * 2, PIXELS))
+
+
+SIDES = (0, 1, 3, 2**14, 2**14 + 1, 20_000, 2**31 - 1, 2**32 - 1)
+PIXELS = st.tuples(st.sampled_from((1, 8, 16, 3)), st.sampled_from((0, 2, 3, 4, 6, 9)))
+
+
+def _png(width: int, height: int, pixels: tuple[int, int]) -> bytes:
+    """A whole PNG file of a few bytes that says what size it is of."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", width, height, *pixels, 0, 0, 0)
+    data = zlib.compress(bytes(2**16))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+class _Touch:
+    """A pickle of it would make a file where it is read."""
+
+    def __reduce__(self) -> Any:
+        import os
+
+        return os.system, ("touch /dev/shm/read-by-onedomain",)
+
+
+def _pickled(made: Path) -> SearchStrategy[bytes]:
+    content = (made / "weights.pth").read_bytes()
+    weights = torch.load(made / "weights.pth")
+
+    def saved(value: Any) -> bytes:
+        file = io.BytesIO()
+        torch.save(value, file)
+        return file.getvalue()
+
+    @st.composite
+    def other(draw: Any) -> Any:
+        changed = dict(weights)
+        name = draw(st.sampled_from(sorted(changed)))
+        kind = draw(st.sampled_from(("tensor", "tensor", "odd", "nested", "call", "strange")))
+        if kind == "tensor":
+            changed[name] = torch.from_numpy(np.ascontiguousarray(draw(other_array(changed[name].numpy()))))
+        elif kind == "odd":
+            changed[name] = draw(st.sampled_from(ODD))
+        elif kind == "call":
+            changed[name] = _Touch()
+        elif kind == "strange":
+            changed[name] = draw(
+                st.sampled_from(
+                    (
+                        changed[name].to_sparse(),
+                        changed[name].to(torch.complex64),
+                        torch.empty(changed[name].shape, device="meta"),
+                        changed[name].to(torch.bfloat16),
+                        torch.zeros(1).expand(changed[name].shape),
+                    )
+                )
+            )
+        return {"state_dict": changed} if kind == "nested" else changed
+
+    return st.one_of(other().map(saved), other().map(saved), edited([1, {"a": 2}]).map(_saved_plain), damaged(content))
+
+
+def _saved_plain(value: Any) -> bytes:
+    file = io.BytesIO()
+    try:
+        torch.save(value, file)
+    except RecursionError:
+        return b""
+    return file.getvalue()
+
+
+CELLS = (
+    "",
+    "a",
+    "photos/a/0.png",
+    "../outside",
+    "/dev/zero",
+    "photos",
+    "pipe\0",
+    '"',
+    "\x1b[2J",
+    "ä" * 200,
+    "x" * 140_000,
+)
+
+
+def _csv(made: Path) -> SearchStrategy[bytes]:
+    content = (made / "table.csv").read_bytes()
+    cell = st.sampled_from((*CELLS, "path", "label", "photos/b/1.png", "b"))
+    rows = st.lists(st.lists(cell, max_size=4).map(",".join), max_size=6)
+    odd = rows.map(lambda lines: ("path,label\n" + "\n".join(lines)).encode())
+    more = st.tuples(cell, cell).map(lambda row: content + ",".join(row).encode() + b"\n")
+    return st.one_of(odd, more, more, damaged(content))
+
+
+def _parquet() -> SearchStrategy[bytes]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    paths = [f"photos/{label}/{number}.png" for label in "ab" for number in range(3)]
+    names = ["a"] * 3 + ["b"] * 3
+    kinds: list[Any] = [
+        names, [None, *names[1:]], [1, 1, 1, 2, 2, 2], [0.5] * 3 + [float("nan")] * 3, [b"\xff"] * 6, [["a"]] * 6,
+        [{"a": 1}] * 6, [True] * 3 + [False] * 3, ["\x1b[2J"] * 3 + ["b"] * 3, pa.array(names).dictionary_encode(),
+    ]  # fmt: skip
+
+    def written(columns: dict[str, Any]) -> bytes:
+        file = io.BytesIO()
+        parquet.write_table(pa.table(columns), file)
+        return file.getvalue()
+
+    column = st.sampled_from(kinds)
+    whole = st.one_of(
+        st.builds(lambda labels: written({"path": paths, "label": labels}), column),
+        st.builds(lambda files: written({"file": files, "class": names}), column),
+        st.builds(lambda extra: written({"path": paths, "label": names, "more": extra}), column),
+        st.just(written({"path": pa.array([], pa.string()), "label": pa.array([], pa.string())})),
+        st.just(written({})),
+    )
+    return st.one_of(whole, damaged(written({"path": paths, "label": names})))
