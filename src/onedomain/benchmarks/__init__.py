@@ -2,6 +2,6 @@
 
 from onedomain.benchmarks.benchmark import Benchmark
 from onedomain.benchmarks.catalogue import BENCHMARKS, family_of, find_benchmark, find_target
-from onedomain.benchmarks.digits import FEW_SHOT_DIGITS
+from onedomain.benchmarks.few_shot import FEW_SHOT_DIGITS
 
 __all__ = ["BENCHMARKS", "FEW_SHOT_DIGITS", "Benchmark", "family_of", "find_benchmark", "find_target"]

@@ -1,4 +1,4 @@
-"""Digits: MNIST to others, the embedded one, generated shifts of the source to tune on, and few-shot adaptation."""
+"""Digits: MNIST to other digits, the embedded one, and generated shifts of the source to choose settings by."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from onedomain.data.generated import digits_lite, shifted
 
 OTHER_SEED = 1  # of the shifts of few shots: other colours, turns and so on than of the images to score
 ALL_MNIST = "few-shot-mnist-svhn"  # trains on every MNIST training image
-FEW_SHOT_DIGITS = "few-shot-digits"
 
 
 def published(name: str, split: str = "test") -> Loader:
@@ -44,23 +43,6 @@ def _generated(
         target_train=target_train or {},
         trained_on_by=(ALL_MNIST,),
         of_source=True,
-    )
-
-
-def _few_shot(source: str, target: str) -> Benchmark:
-    """A task of the paper's Table 6: all training images of the source, a few of the target's."""
-    return Benchmark(
-        name=f"few-shot-{source}-{target}",
-        summary=f"{FEW_SHOT_DIGITS}, {source[0].upper()}→{target[0].upper()}: all training images of {source} to "
-        f"{target}; then `adapt --target {target} --shots 7`",
-        source=source,
-        network="lenet",
-        train=published(source, "train"),
-        held_out=published(source),
-        calibration=published(source),  # the paper trains on all others: the source row flags 5% by design
-        targets={target: published(target)},
-        target_train={target: published(target, "train")},
-        family=FEW_SHOT_DIGITS,
     )
 
 
@@ -120,7 +102,4 @@ BENCHMARKS = (
             for severity in shifted.SEVERITIES
         },
     ),
-    _few_shot("usps", "mnist"),
-    _few_shot("mnist", "svhn"),
-    _few_shot("svhn", "mnist"),
 )
