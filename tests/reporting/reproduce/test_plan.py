@@ -187,7 +187,7 @@ def test_missing_data_is_told_before_anything(tmp_path):
 def test_estimate_from_finished_runs_scales_with_steps_and_costs(bench, tmp_path):
     train(tmp_path / "erm-0", bench)
     runs = plan(TABLE, SCALE, 2, tmp_path, {"toy": bench})
-    expected = estimate(runs, {"toy": bench})
+    expected = estimate(runs)
     assert expected.basis == "finished runs: 1"
     assert set(expected.seconds) == {"sdg-beta-0-0", "erm-1", "sdg-beta-0-1"}
     step = 6.0 / (4 * 6 / 32)  # four steps of 6 images, in steps of 32
@@ -203,11 +203,11 @@ def test_estimate_from_finished_runs_scales_with_steps_and_costs(bench, tmp_path
 def test_estimate_of_what_is_left_of_a_run(bench, tmp_path):
     train(tmp_path / "erm-0", bench)
     train(tmp_path / "erm-1", bench, seed=1, score=False)
-    whole = estimate(plan(TABLE, SCALE, 3, tmp_path, {"toy": bench}), {"toy": bench}).seconds
+    whole = estimate(plan(TABLE, SCALE, 3, tmp_path, {"toy": bench})).seconds
     assert 0 < whole["erm-1"] < whole["erm-2"]  # to score, and all to do
     (tmp_path / "erm-1" / "model.safetensors").unlink()
     (tmp_path / "erm-1" / "metrics.jsonl").write_text('{"step": 3, "loss": 1.0}\n')  # of four
-    stopped = estimate(plan(TABLE, SCALE, 3, tmp_path, {"toy": bench}), {"toy": bench}).seconds
+    stopped = estimate(plan(TABLE, SCALE, 3, tmp_path, {"toy": bench})).seconds
     scoring = whole["erm-1"]
     assert stopped["erm-1"] == pytest.approx(scoring + (whole["erm-2"] - scoring) / 4)
 
@@ -224,5 +224,5 @@ def test_without_a_finished_run_steps_of_erm_are_measured(bench, tmp_path):
 def test_nothing_is_written_by_planning(bench, tmp_path):
     train(tmp_path / "erm-0", bench)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    estimate(plan(TABLE, SCALE, 2, tmp_path, {"toy": bench}), {"toy": bench})
+    estimate(plan(TABLE, SCALE, 2, tmp_path, {"toy": bench}))
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
