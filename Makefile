@@ -3,7 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench chaos clean
+.PHONY: demo test lint bench chaos fuzz clean
+KILLS ?= 330
+INPUTS ?= 5000
 
 demo: .venv/.installed
 	$(BIN)/onedomain demo
@@ -21,7 +23,11 @@ bench: .venv/.installed
 
 # Kills every command at its file operations, hundreds of times, and fails if anything is lost. Minutes; Linux only.
 chaos: .venv/.installed-dev
-	$(BIN)/python -m tests.chaos
+	$(BIN)/python -m tests.chaos --kills $(KILLS)
+
+# Bad inputs for every reader and every option, thousands of them: each must succeed or be refused with one line. Linux only.
+fuzz: .venv/.installed-dev
+	$(BIN)/python -m tests.fuzz --inputs $(INPUTS) --keep-going
 
 .venv/.created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "onedomain needs Python 3.10 or newer")'

@@ -22,7 +22,7 @@ def main() -> int:
     commands.declare()
     children.prepare()
     begun, kills, lost = time.monotonic(), 0, []
-    with tempfile.TemporaryDirectory(prefix="chaos-") as space:
+    with tempfile.TemporaryDirectory(prefix="chaos-", dir=children.scratch()) as space:
         trials = Trials(Path(space), given.seed)
         for command in chosen:
             tally = trials.of(command, -(-given.kills // len(chosen)))

@@ -11,6 +11,7 @@ import os
 import pkgutil
 import platform
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,13 @@ from onedomain.training import loop
 from tests.chaos.operations import Operations
 
 MOMENT = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+ROOM = 2**30  # bytes
+
+
+def scratch() -> str | None:
+    """Where folders are made: in memory if there is room, for no kill of a process tells that from a disk."""
+    memory = Path("/dev/shm")
+    return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > ROOM else None
 
 
 def prepare() -> None:
@@ -85,6 +93,7 @@ def end(pid: int, seconds: float = 120.0) -> int:
 
 def _run(words: list[str]) -> int:
     sys.argv = ["onedomain", *words]
+    sys.stdout, sys.stderr = (os.fdopen(os.dup(number), "w", encoding="utf-8") for number in (1, 2))
     try:
         cli.main()
     except SystemExit as ended:

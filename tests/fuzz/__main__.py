@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -16,7 +18,7 @@ from onedomain.benchmarks.protocol import request
 from tests.chaos import children
 from tests.chaos import commands as chaos
 from tests.fuzz import commands, readers
-from tests.fuzz.worker import Input, Worker
+from tests.fuzz.worker import BADLY, WELL, Ended, Input, Worker
 
 MADE = {
     "run": chaos.TRAINED.format("erm", "run"),
@@ -26,9 +28,8 @@ MADE = {
     "half-sdg": chaos.TRAINED.format("sdg", "half-sdg") + " --no-evaluate",
     "adapted": "adapt run --target near --shots 1 --steps 1 --out adapted --threads 1",
 }
-
-
 SECONDS_TO_SHRINK = 30.0  # an input that fails
+ROUNDS = 5
 
 
 class Failed(Exception):
@@ -36,7 +37,7 @@ class Failed(Exception):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Bad inputs for every reader and command; fails at the first failure.")
+    parser = argparse.ArgumentParser(description="Bad inputs for every reader and command; fails if one ends badly.")
     parser.add_argument("--inputs", type=int, default=5000, help="of all readers and commands together, or a few more")
     parser.add_argument("--only", default="", help="readers and commands whose name begins so")
     parser.add_argument("--seed", type=int, default=0)
@@ -46,7 +47,7 @@ def main() -> int:
     chaos.declare()
     request.DEMO_BENCHMARK = "chaos"
     children.prepare()
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=children.scratch()) as place:
         space = Path(place)
         made = space / "made"
         made.mkdir()
@@ -60,62 +61,77 @@ def main() -> int:
             *((f"command {name}", calls, commands.SHARES.get(name, 1.0)) for name, calls in commands.inputs().items()),
         ]
         chosen = [kind for kind in kinds if kind[0].partition(" ")[2].startswith(asked.only)]
-        failures: list[str] = []
-        whole, total, begun = sum(share for _, _, share in chosen), 0, time.monotonic()
+        whole, total, begun = sum(share for _, _, share in chosen), Counter[str](), time.monotonic()
         for name, inputs, share in chosen:
-            count, failed = _tried(worker, inputs, max(1, round(asked.inputs * share / whole + 0.5)), asked.seed)
-            total += count
-            print(f"{name:32} {count:5} inputs: {'FAILED' if failed else 'none failed'}", flush=True)
-            if failed:
-                _show(*failed, Path(asked.keep))
-                failures.append(name)
+            found = Found()
+            _try(worker, inputs, max(1, math.ceil(asked.inputs * share / whole)), asked.seed, found)
+            total += found.counts
+            print(f"{name:36}{_told(found.counts, WELL)}{' FAILED' if found.failed else ''}", flush=True)
+            if found.failed:
+                _show(*found.failed, Path(asked.keep))
                 if not asked.keep_going:
                     break
         worker.close()
-    print(f"{total} inputs in {time.monotonic() - begun:.0f} s: {', '.join(failures) or 'none'} failed")
-    return bool(failures)
+    print(f"In {time.monotonic() - begun:.0f} s: {_told(total, (*WELL, *BADLY))}")
+    return any(total[how] for how in BADLY)
 
 
-def _tried(
-    worker: Worker, inputs: SearchStrategy[Input], most: int, number: int
-) -> tuple[int, tuple[Input, str] | None]:
-    """How many different inputs were tried, and the smallest found of the first kind that failed, with what it did."""
-    tried: set[Input] = set()
-    failures: list[tuple[Input, str, float]] = []
+def _told(counts: Counter[str], words: tuple[str, ...]) -> str:
+    return ", ".join([f"{counts.total():5} inputs", *(f"{counts[how]} {how}" for how in words)])
 
-    @seed(number)
-    @settings(
-        max_examples=most,
-        database=None,
-        deadline=None,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
+
+class Found:
+    """How each input ended; and the smallest found of the first kind that failed, with what it did."""
+
+    def __init__(self) -> None:
+        self.ended: dict[Input, Ended] = {}
+        self.failed: tuple[Input, Ended] | None = None
+        self.until = math.inf
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(each.how for each in self.ended.values())
+
+
+def _try(worker: Worker, inputs: SearchStrategy[Input], most: int, number: int, found: Found) -> None:
+    """So many different inputs, if there are; fewer if one fails."""
+
     @given(inputs)
     def try_one(each: Input) -> None:
-        if failures and time.monotonic() > failures[0][2] + SECONDS_TO_SHRINK:
+        if time.monotonic() > found.until:
             return
-        tried.add(each)
-        if wrong := worker.run(each):
-            failures.append((each, wrong, time.monotonic()))
+        ended = found.ended[each] = worker.run(each)
+        if ended.wrong:
+            found.until = min(found.until, time.monotonic() + SECONDS_TO_SHRINK)
+            found.failed = each, ended
             raise Failed
 
-    try:
-        try_one()
-    except BaseException:  # among others that of hypothesis, which saw an input fail that was not tried again
-        if not failures:
-            raise
-    return len(tried), failures[-1][:2] if failures else None
+    for turn in range(ROUNDS):  # hypothesis may draw an input twice
+        left = most - len(found.ended)
+        if left <= 0 or found.failed:
+            return
+        options = settings(
+            max_examples=left,
+            database=None,
+            deadline=None,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+        )
+        try:
+            seed(ROUNDS * number + turn)(options(try_one))()
+        except BaseException:  # among others that of hypothesis, which saw an input fail that was not tried again
+            if not found.failed:
+                raise
 
 
-def _show(each: Input, wrong: str, keep: Path) -> None:
+def _show(each: Input, ended: Ended, keep: Path) -> None:
     print(f"onedomain {shlex.join(each.words)}")
     for name, content in each.files:
         (keep / name).parent.mkdir(parents=True, exist_ok=True)
         (keep / name).write_bytes(content)
         print(f"  with {keep / name} in the place of {name}: {content[:200]!r}")
-    print(wrong)
+    print(f"{ended.how}: {ended.wrong}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import select
 import shutil
 import signal
 import sys
-import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,12 @@ SECONDS_IN_ALL = 60.0
 MOST_MEMORY = 6 * 2**30  # a small file has no right to more
 INPUTS_OF_A_PROCESS = 100
 MAKING = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
+_os_open = os.open
 STARTING = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn")
+DEVICES = ("/dev/null", "/dev/full", "/dev/tty", "/proc/self/")
+WELL = ("refused with one line", "succeeded")
+BADLY = ("traceback", "hang over 10 s", "signal", "write outside the folder", "no clear line")
+TRACEBACK, HANG, SIGNAL, OUTSIDE, UNCLEAR = BADLY
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,14 @@ class Input:
     files: tuple[tuple[str, bytes], ...] = ()
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: a word of `WELL` or `BADLY`, and what is wrong with it."""
+
+    how: str
+    wrong: str = ""
+
+
 class Worker:
     """Runs inputs in `space/trial`, which is made anew from `made` each time."""
 
@@ -48,8 +60,7 @@ class Worker:
         self.trial, self.said, self.made = space / "trial", space / "said", made
         self.pid = self.done = 0
 
-    def run(self, given: Input) -> str:
-        """What is wrong with how the command ended; empty if nothing is."""
+    def run(self, given: Input) -> Ended:
         if self.done >= INPUTS_OF_A_PROCESS:
             self.close()
         if not self.pid:
@@ -66,13 +77,15 @@ class Worker:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
             self._closed()
-            return f"it did not end in {SECONDS_IN_ALL:.0f} seconds"
+            return Ended(HANG, f"it did not end in {SECONDS_IN_ALL:.0f} seconds")
         told = os.read(self.back, 2**16)
         if told:
-            return str(pickle.loads(told))
+            return Ended(*pickle.loads(told))
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         self._closed()
-        return f"it took {SECONDS:.0f} seconds" if status == -signal.SIGXCPU else f"it was ended by signal {-status}"
+        if status == -signal.SIGXCPU:
+            return Ended(HANG, f"it took {SECONDS:.0f} seconds")
+        return Ended(SIGNAL, f"it was ended by signal {-status}")
 
     def close(self) -> None:
         if self.pid:
@@ -111,8 +124,8 @@ class Worker:
             os.truncate(output, 0)
             os.chdir(self.trial)
             _allow_seconds()
-            wrong = watch.run(pickle.loads(words), output)
-            os.write(back, pickle.dumps(wrong[:3000]))
+            how, wrong = watch.run(pickle.loads(words), output)
+            os.write(back, pickle.dumps((how, wrong[:3000])))
         os._exit(0)
 
 
@@ -126,14 +139,16 @@ class Watch:
     """Runs a command, and judges what it said, how it ended, and where it wrote."""
 
     def __init__(self, trial: Path) -> None:
-        self.trial, self.on = str(trial), False
-        self.wrong: list[str] = []
+        self.trial, self.on = trial.resolve(), False
+        self.folder: int | None = None
+        self.outside: list[str] = []
+        os.open = self._open  # type: ignore[assignment]
         sys.addaudithook(self._heard)
 
-    def run(self, words: tuple[str, ...], output: int) -> str:
+    def run(self, words: tuple[str, ...], output: int) -> tuple[str, str]:
         sys.argv = ["onedomain", *words]
         sys.stdout, sys.stderr = (os.fdopen(os.dup(output), "w", encoding="utf-8") for _ in range(2))
-        self.wrong, self.on, begun = [], True, time.monotonic()
+        self.outside, self.on = [], True
         try:
             cli.main()
             code: Any = None
@@ -146,32 +161,52 @@ class Watch:
         for stream in (sys.stdout, sys.stderr):
             stream.close()
         said = os.pread(output, 2**20, 0).decode(errors="replace")
-        return "; ".join([*self.wrong, *_wrong(code, said, time.monotonic() - begun)])
+        if self.outside:
+            return OUTSIDE, "; ".join(self.outside)
+        return _judged(code, said)
+
+    def _open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        self.folder = dir_fd  # which the event of it does not tell
+        try:
+            return _os_open(path, flags, mode, dir_fd=dir_fd)
+        finally:
+            self.folder = None
 
     def _heard(self, event: str, given: tuple[Any, ...]) -> None:
         if not self.on:
             return
-        writes = event in MAKING or (event == "open" and given[2] is not None and given[2] & WRITING)
-        if writes and isinstance(given[0], (str, bytes)):
-            place = str(Path(os.fsdecode(given[0])).absolute())
-            if not place.startswith((self.trial, "/dev/", "/proc/self/")):
-                self.wrong.append(f"{event} of {place}")
+        if event == "open":
+            if given[2] is not None and given[2] & WRITING:
+                self._written(event, given[0], self.folder)
+        elif event in ("os.rename", "os.link"):
+            self._written(event, given[0], given[2])
+            self._written(event, given[1], given[3])
+        elif event in MAKING:
+            self._written(event, given[0], given[-1] if event in ("os.mkdir", "os.remove", "os.rmdir") else None)
         elif event in STARTING:
-            self.wrong.append(f"{event} of {given[:2]!r:.200}")
+            self.outside.append(f"{event} of {given[:2]!r:.200}")
+
+    def _written(self, event: str, place: Any, folder: int | None) -> None:
+        if isinstance(place, int):  # an open file, which was heard of
+            return
+        base = Path.cwd() if folder in (None, -1) else Path(f"/proc/self/fd/{folder}").readlink()
+        path = base / os.fsdecode(place)
+        where = path.parent.resolve() / path.name
+        if not where.is_relative_to(self.trial) and not str(where).startswith(DEVICES):
+            self.outside.append(f"{event} of {where}")
 
 
-def _wrong(code: Any, said: str, seconds: float) -> list[str]:
+def _judged(code: Any, said: str) -> tuple[str, str]:
     lines = [line for line in said.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith("onedomain: ")]
-    found = []
     if "Traceback" in said or re.search(r"^\w*Error: ", said, re.MULTILINE):
-        found.append(f"a traceback: {said[-2000:]}")
-    elif "Warning: " in said:
-        found.append(f"a warning: {said[-500:]}")
-    if code not in (0, 2) and not (code == 1 and told and "try a smaller" in told[-1]):
-        found.append(f"exit code {code}: {said[-500:]}")
-    elif code and (len(told) != 1 or told[0] != lines[-1]):
-        found.append(f"exit code {code} without one line: {said[-500:]}")
+        return TRACEBACK, said[-2000:]
+    if "Warning: " in said:
+        return UNCLEAR, f"a warning: {said[-500:]}"
+    if code not in (0, None, 2) and not (code == 1 and told and "try a smaller" in told[-1]):
+        return UNCLEAR, f"exit code {code}: {said[-500:]}"
+    if code and (len(told) != 1 or told[0] != lines[-1]):
+        return UNCLEAR, f"exit code {code} without one line: {said[-500:]}"
     if odd := {letter for letter in said if not letter.isprintable() and letter not in "\n\r\xa0"}:
-        found.append(f"it printed {sorted(odd)}")
-    return found
+        return UNCLEAR, f"it printed {sorted(odd)}"
+    return WELL[0 if code else 1], ""
