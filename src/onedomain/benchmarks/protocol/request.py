@@ -114,7 +114,7 @@ def score_on(run: Run, benchmark: Benchmark, data: Path) -> Evaluation:
     # A target that the run was trained on, or adapted to, is not unseen, whatever its images are.
     known = [trained.source] if trained is not None else []
     known += [info.target for info in run.manifest.adaptations if info.benchmark is not None]
-    seen = [benchmark.source] if same_source else []
-    seen += [name for name in benchmark.targets if name in known]
-    evaluation = run.evaluate(domains, seen=seen, progress=True, keep_going=True)
+    home = [benchmark.source] if same_source else []
+    seen = {*home, *(name for name in benchmark.targets if name in known)} & domains.keys()
+    evaluation = run.evaluate(domains, seen=sorted(seen), progress=True, keep_going=True)
     return replace(evaluation, missing=(*missing, *evaluation.missing))
