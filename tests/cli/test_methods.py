@@ -52,7 +52,7 @@ def test_a_name_that_a_method_and_an_adaptation_have_shows_both(onedomain):
 
 def test_methods_as_json(onedomain):
     everything = json.loads(onedomain("methods", "--json")[1])
-    assert {"name", "summary", "citation", "cost", "settings"} == set(everything["methods"][0])
+    assert {"name", "summary", "citation", "cost", "recipes", "settings"} == set(everything["methods"][0])
     assert [row["name"] for row in everything["methods"]] == method_names()
     assert [row["name"] for row in everything["adaptations"]] == adaptation_names()
     [sdg] = [row for row in everything["methods"] if row["name"] == "sdg"]

@@ -300,3 +300,19 @@ def test_either_loss_makes_reconstructions_better(reconstruction: str) -> None:
     training = WAETraining(small_auto_encoder(), Blobs(96), settings, seed=0)
     losses = [training.step()["reconstruction"] for _ in range(training.steps_total)]
     assert losses[-1] < 0.9 * losses[0]
+
+
+def test_log_density_of_the_draws_is_added_to_both_logits_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """−2/2·ln 2π − ½‖z‖² of the draw z = (1, 2) beside the logits 3 of the draw and of the code."""
+    training = WAETraining(DenseAutoEncoder((1, 8, 8), 4, 2), Blobs(1), WAESettings(prior_logits=True), seed=0)
+    draw = torch.tensor([[1.0, 2.0]])
+    monkeypatch.setattr(training, "_prior_samples", lambda count: draw)
+    monkeypatch.setattr(training, "discriminator", torch.nn.Linear(2, 1))
+    torch.nn.init.zeros_(training.discriminator.weight)
+    torch.nn.init.constant_(training.discriminator.bias, 3.0)
+    logit = 3.0 - math.log(2 * math.pi) - 2.5
+    losses = training.step()
+    assert losses["discriminator"] == pytest.approx(
+        math.log1p(math.exp(-logit)) + math.log1p(math.exp(logit)), abs=1e-5
+    )
+    assert losses["divergence"] == pytest.approx(math.log1p(math.exp(-logit)), abs=1e-5)

@@ -23,7 +23,8 @@ class Benchmark:
     `train` is the source. `held_out` are images of the source domain that training never sees, to score; `calibration`
     are such images that `out_of_domain` rests on, and without them a part of the source is set aside for that. `recipe`
     has the settings that are usual here for every method, also for one that the benchmark does not know, and `settings`
-    what is usual for some methods beyond that.
+    what is usual for some methods beyond that. `recipes` has by name and method what a method's recipe of that name
+    needs here beyond the form that the method gives it, such as a rate and steps.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Benchmark:
     calibration: Loader | None = None
     recipe: Settings = field(default_factory=dict)
     settings: Mapping[str, Settings] = field(default_factory=dict)
+    recipes: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     trained_on_by: tuple[str, ...] = ()  # benchmarks whose training images are among the ones scored here
     of_source: bool = False  # whether the targets are changed copies of source images
     metric: str = "accuracy"  # what its tables show first
@@ -46,6 +48,11 @@ class Benchmark:
     def settings_of(self, method: str) -> dict[str, Any]:
         """What is usual here for a method."""
         return {**self.recipe, **self.settings.get(method, {})}
+
+    def recipes_of(self, method: str, forms: Mapping[str, Settings]) -> dict[str, dict[str, Any]]:
+        """The recipes that a method has here by name, beside what is usual; `forms` are those that it brings itself."""
+        here = {name: of[method] for name, of in self.recipes.items() if method in of}
+        return {name: {**forms.get(name, {}), **here.get(name, {})} for name in {**forms, **here}}
 
     def refuse_trained_on(self, trained: str | None, option: str) -> None:
         """Images that a run of the benchmark `trained` learned are not unseen, nor are copies of them."""

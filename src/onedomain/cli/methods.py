@@ -95,6 +95,8 @@ def _in_full(heading: str, kind: type[Method]) -> str:
     lines = [heading, *textwrap.wrap(kind.summary, WIDTH), *textwrap.wrap(f"From: {kind.citation}", WIDTH)]
     if kind.cost is not None:
         lines.append(f"Cost: {kind.cost:.1f}, the time of a step (ERM = 1)")
+    if kind.recipes:
+        lines.append(f"Recipes (--recipe NAME): default, {', '.join(kind.recipes)}")
     lines += ["", "Settings (--set NAME=VALUE), with their defaults:"]
     for name, setting in kind.Settings.model_fields.items():
         lines.append(f"  {name}={setting.default}")
@@ -124,4 +126,4 @@ def _described(name: str, kind: type[Method]) -> dict[str, Any]:
         field: {"default": info.default, "what": info.description} for field, info in kind.Settings.model_fields.items()
     }
     row = {"name": name, "summary": kind.summary, "citation": kind.citation, "cost": kind.cost}
-    return {**row, "settings": settings}
+    return {**row, "recipes": {name: dict(recipe) for name, recipe in kind.recipes.items()}, "settings": settings}

@@ -165,6 +165,11 @@ benchmark = partial(
     option, "--benchmark -b", "See `onedomain benchmarks`, or FILE.py of your own.", complete="benchmarks:BENCHMARKS"
 )
 steps = partial(option, "--steps", "Training steps; each method has its own default.")
+recipe = partial(
+    option,
+    "--recipe NAME|FILE",
+    "Settings by a name (see `onedomain methods NAME`), or by a file of `tune`; --set changes them. [default]",
+)
 assignments = partial(option, "--set NAME=VALUE", "Change a setting (see `onedomain methods NAME`); may be repeated.")
 resume = partial(option, "--resume", "Resume the run in --out.", default=False, group=RUN_FOLDER)
 data = partial(option, "--data DIR", "Where the data sets are. [ONEDOMAIN_DATA]", group=DATA_AND_DEVICE)

@@ -17,6 +17,7 @@ class Options:
     benchmark: str | None = shared.benchmark()
     method: str | None = shared.option("--method -m", "See `onedomain methods`. [erm]", complete="methods:method_names")
     seed: int | None = shared.option("--seed", "Decides everything random. [0]")
+    recipe: str | None = shared.recipe()
     steps: int | None = shared.steps()
     assignments: list[str] | None = shared.assignments()
     network: str | None = shared.option(
@@ -68,6 +69,7 @@ def train(options: Options) -> None:
         method=options.method,
         seed=options.seed,
         network=options.network,
+        recipe=options.recipe,
         settings=given_settings(options.assignments or [], options.steps),
     )
     folder = Path(options.out or request.folder)

@@ -6,6 +6,8 @@ on which other samples share the batch. The one exception is the MMD, which comp
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -134,6 +136,16 @@ def mmd_penalty(codes: Tensor, prior_samples: Tensor) -> Tensor:
         + (within_prior.sum() - within_prior.diagonal().sum()) / (m * (m - 1))
         - 2 * between.mean()
     )
+
+
+def log_density(prior_samples: Tensor) -> Tensor:
+    """log p(z) of draws from the prior N(0, I), (N, d) → (N,).
+
+    >>> log_density(torch.tensor([[0.0, 0.0], [1.0, 2.0]]))
+    tensor([-1.8379, -4.3379])
+    """
+    dimensions = prior_samples.shape[1]
+    return -(dimensions * math.log(2 * math.pi) + _squared_norm(prior_samples)) / 2
 
 
 def gan_penalty(logits_codes: Tensor) -> Tensor:

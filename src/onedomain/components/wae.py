@@ -16,6 +16,7 @@ from onedomain.components.descent import adam, descend
 from onedomain.components.equations import (
     discriminator_loss,
     gan_penalty,
+    log_density,
     mmd_penalty,
     reconstruction_cross_entropy,
     reconstruction_error,
@@ -155,6 +156,7 @@ class WAESettings:
 
     prior: Literal["gan", "mmd"] = "gan"  # D of Eq. 6: how codes are drawn to N(0, I)
     reconstruction: Literal["squared", "cross-entropy"] = "squared"  # first term of Eq. 6; released: cross-entropy
+    prior_logits: bool = False  # log p(z) of the draws added to the discriminator's logits; released: true
     weight: float = 10.0  # λ, weight of the prior; the WAE paper's for MNIST
     rate: float = 1e-3  # of Adam; the paper's
     epochs: int = 20  # the paper's
@@ -206,12 +208,13 @@ class WAETraining(Stateful):
         codes = self.auto_encoder.encoder(x)
         losses: dict[str, float] = {}
         if self.settings.prior == "gan":
-            on_prior, on_codes = self.discriminator(prior_samples), self.discriminator(codes.detach())
+            added = log_density(prior_samples)[:, None] if self.settings.prior_logits else 0.0
+            on_prior, on_codes = self.discriminator(prior_samples) + added, self.discriminator(codes.detach()) + added
             judgement = discriminator_loss(on_prior, on_codes).mean()
             descend(self.judging, judgement)
             losses["discriminator"] = judgement.item()
             with frozen(self.discriminator):
-                divergence = gan_penalty(self.discriminator(codes))
+                divergence = gan_penalty(self.discriminator(codes) + added)
         else:
             divergence = mmd_penalty(codes, prior_samples)
         squared = self.settings.reconstruction == "squared"

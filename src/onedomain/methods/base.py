@@ -65,6 +65,7 @@ class Method(Stateful, ABC):
     needs_embedding: ClassVar[bool] = False  # whether it looks at z = F(x)
     balanced: ClassVar[bool] = False  # whether every batch should hold classes in equal numbers, at least in pairs
     dense: ClassVar[bool] = True  # whether it can learn segmentation
+    recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # other forms of it by name, as settings
     auxiliary: nn.Module | None = None  # what is learned beside the network and needed after training, such as φ
 
     network: NamedNetwork

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from onedomain.components.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.components.augmented_domains import Augmentation
@@ -58,12 +58,36 @@ class SDGSettings(Settings):
     )
     prior: Literal["gan", "mmd"] = Field("gan", description="D of Eq. 6, what draws V's codes to the prior")
     prior_weight: float = Field(10.0, ge=0, description="λ of Eq. 6 (WAE paper: 10)")
+    prior_logits: bool = Field(
+        False, description="add log p(z) of the prior's draws to the logits of V's discriminator, as released; gan only"
+    )
     wae_rate: float = Field(1e-3, gt=0, description="Adam's rate for V (paper: 1e-3 for Digits)")
     retrain: Literal["afresh", "on", "never"] = Field(
         "afresh",
         description="V before a further domain: started afresh on the last one, trained on with it, or kept",
     )
     wae_epochs: int = Field(20, ge=1, description="epochs of V on the source and on each domain (paper: 20)")
+
+    @model_validator(mode="after")
+    def _has_logits(self) -> SDGSettings:
+        if self.prior_logits and self.prior != "gan":
+            raise ValueError("prior_logits with prior gan alone")
+        return self
+
+
+_COMMON = {
+    "domains": 3,
+    "alpha": 1.0,
+    "beta": 2000.0,
+    "ascent_steps": 25,
+    "meta": True,
+    "second_order": True,
+    "inner_steps": 1,
+    "prior": "gan",
+    "retrain": "afresh",
+    "weight_decay": 0.0,
+    "flips_and_crops": False,
+}  # to the paper's form and the released code's
 
 
 class SDG(Method):
@@ -81,6 +105,26 @@ class SDG(Method):
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Zhao, Peng, CVPR 2020"
     cost = 4.2
     state = ("network", "optimiser", "augmentation", "wae_before", "wae")
+    recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {
+            **_COMMON,
+            "relax": "input",
+            "range_margin": 0.0,  # without bounds Eq. 7 diverges
+            "domain_losses": "sum",
+            "wae_loss": "squared",
+            "prior_weight": 10.0,
+            "prior_logits": False,
+        },
+        "released": {
+            **_COMMON,
+            "relax": "reconstruction",
+            "range_margin": 1e3,  # it keeps no range
+            "domain_losses": "mean",
+            "wae_loss": "cross-entropy",
+            "prior_weight": 3.125,
+            "prior_logits": True,
+        },
+    }
 
     @property
     def training_parameters(self) -> int:
@@ -199,6 +243,7 @@ class SDG(Method):
         settings = WAESettings(
             prior=self.settings.prior,
             reconstruction=self.settings.wae_loss,
+            prior_logits=self.settings.prior_logits,
             weight=self.settings.prior_weight,
             rate=self.settings.wae_rate,
             epochs=self.settings.wae_epochs,

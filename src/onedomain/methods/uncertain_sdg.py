@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -87,6 +88,20 @@ class UncertainSDGSettings(Settings):
         return self
 
 
+_COMMON = {
+    "image": False,
+    "ceiling": 0.0,
+    "alpha": 1.0,
+    "adversary_rate": 0.1,
+    "uncertainty": True,
+    "rho": 0.9,
+    "second_order": True,
+    "inner_steps": 1,
+    "weight_decay": 0.0,
+    "flips_and_crops": False,
+}  # to the paper's form and the released code's
+
+
 class UncertainSDG(Method):
     """Single domain generalization by learned, uncertainty-guided feature perturbation and mixup.
 
@@ -100,6 +115,24 @@ class UncertainSDG(Method):
     needs_embedding = True
     citation = "Peng, Qiao, Zhao, Out-of-Domain Generalization from a Single Source; Qiao, Peng, CVPR 2021"
     cost = 8.1
+    recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {
+            **_COMMON,
+            "domains": 3,
+            "perturbed_weight": 0.0,
+            "mixup_weight": 1.0,
+            "adversary": "throughout",
+        },
+        "released": {
+            **_COMMON,
+            "domains": 10,  # whose losses are averaged there, and summed here: a tenth of the weights 1 and 0.01
+            "perturbed_weight": 0.1,
+            "mixup_weight": 0.001,
+            "adversary": "burst",
+            "burst_steps": 20,
+            "burst_updates": 30,
+        },
+    }
     state = ("network", "phi", "optimiser", "phi_optimiser", "climber")
 
     def set_up(self, setup: Setup) -> None:

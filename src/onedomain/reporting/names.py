@@ -10,6 +10,7 @@ from onedomain.reporting.reproduce.tables import TABLES
 from onedomain.runs.commandline import setting_text
 from onedomain.runs.identity import BEFORE_IT, LAST, decides, spoken
 from onedomain.runs.manifest import AdaptationInfo
+from onedomain.runs.recipe import DEFAULT
 from onedomain.runs.records import RunRecords
 
 MOST_NAMED = 3  # settings that a name says; with more of them the folder's name is shorter
@@ -40,7 +41,8 @@ def adapting_title(run: RunRecords) -> str:
 
 def _trained_title(run: RunRecords) -> str:
     # A method of training may have the name of an adaptation.
-    return f"{method_title(run.manifest.method)}{' from scratch' if run.identity.from_scratch else ''}"
+    title = f"{method_title(run.manifest.method)}{' from scratch' if run.identity.from_scratch else ''}"
+    return title if run.manifest.recipe == DEFAULT else f"{title} (recipe {run.manifest.recipe})"
 
 
 def _how(info: AdaptationInfo) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from onedomain.data.domain import LONGEST_SIDE, MOST_CLASSES
 from onedomain.data.files import make_folder, read_file, write_atomically
@@ -16,11 +15,11 @@ from onedomain.data.folders import holds_anything
 from onedomain.data.progress import say
 from onedomain.errors import UserError
 from onedomain.runs.layout import MANIFEST
+from onedomain.runs.plain_yaml import parse_yaml
+from onedomain.runs.recipe import DEFAULT
 from onedomain.runs.rows import ALLOWED, Count, Setting, Text
-from onedomain.settings import first_problem
 
 MOST_BYTES = 2**23  # of a run.yaml
-DEEPEST = 30  # mappings and lists inside each other
 Side = Annotated[int, Field(ge=1, le=LONGEST_SIDE)]
 if TYPE_CHECKING:
     Settings = dict[str, Any]
@@ -119,6 +118,9 @@ class Manifest(_Set):
     `usually` has, for each setting that was set otherwise, the value that the recipe gives it: what is not in it is as
     usual. None: the run is of a version that did not keep it.
 
+    `recipe` is what the settings were taken from, but for those that were set one by one: a name, or a file's name and
+    digest.
+
     An adapted run keeps what its parent was trained with, unless `adaptation` says that it was trained from scratch.
     """
 
@@ -126,6 +128,7 @@ class Manifest(_Set):
     method: str
     seed: Count
     benchmark: str | None
+    recipe: str = DEFAULT
     network: NetworkInfo
     source: SourceInfo
     environment: Environment
@@ -149,32 +152,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     if not path.exists():
         raise UserError(str(folder), f"is not a run folder (it has no {MANIFEST})", "a folder made by onedomain train")
-    try:
-        # By way of JSON, of which a list is a tuple and a text no number.
-        content = json.dumps(yaml.load(read_file(path, MOST_BYTES), _Plain), allow_nan=False)
-        return Manifest.model_validate_json(content, strict=True)
-    except ValidationError as error:
-        field, given, allowed = first_problem(error)
-        raise UserError(str(path), f"{field or 'cannot be understood:'} {given}", allowed or ALLOWED) from None
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:150]
-        raise UserError(str(path), f"cannot be understood ({reason})", ALLOWED) from None
-
-
-class _Plain(yaml.SafeLoader):
-    """YAML without aliases, which make a small file huge, and without endless depth."""
-
-    depth = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("it has an alias")
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise yaml.YAMLError(f"it is nested more than {DEEPEST} deep")
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
+    return parse_yaml(path, read_file(path, MOST_BYTES), Manifest, ALLOWED)
 
 
 def refuse_used_folder(folder: Path) -> None:

@@ -83,6 +83,7 @@ class Record(Strict):
     steps: Count = 0
     settings: Settings = {}
     usually: dict[Text, Setting] | None = None
+    recipe: Text = "default"
     source: Text | None = None
     parameters: Count = 0
     training_parameters: Count = 0

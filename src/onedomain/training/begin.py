@@ -36,6 +36,7 @@ from onedomain.runs.manifest import (
     refuse_used_folder,
     warn_of_other_environment,
 )
+from onedomain.runs.recipe import DEFAULT
 from onedomain.training.loop import train
 from onedomain.training.randomness import private_randomness, seeded
 
@@ -176,9 +177,10 @@ def describe_run(
     benchmark: str | None,
     device: torch.device,
     weights: str | None = None,
-    recipe: Mapping[str, Any] | None = None,
+    usual: Mapping[str, Any] | None = None,
+    recipe: str = DEFAULT,
 ) -> Manifest:
-    """`recipe` holds the benchmark's settings for the method, where they are not its defaults."""
+    """`usual` holds the benchmark's settings for the method, where they are not its defaults."""
     if not isinstance(benchmark, str | None):
         raise UserError("benchmark", f"got {benchmark!r:.50}", "the name of a benchmark")
     named = method.network
@@ -186,9 +188,10 @@ def describe_run(
         onedomain=__version__,
         method=method.name,
         settings=method.settings.model_dump(mode="json"),
-        usually=set_otherwise(method, recipe or {}),
+        usually=set_otherwise(method, usual or {}),
         seed=seed,
         benchmark=benchmark,
+        recipe=recipe,
         network=NetworkInfo(
             name=named.name,
             own=named.own,
@@ -212,11 +215,11 @@ def describe_run(
     )
 
 
-def set_otherwise(method: Method, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe's values of the settings that were changed."""
-    usual = type(method)(**recipe).settings.model_dump(mode="json")
+def set_otherwise(method: Method, usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The usual values of the settings that were changed."""
+    values = type(method)(**usual).settings.model_dump(mode="json")
     settings = method.settings.model_dump(mode="json")
-    return {name: value for name, value in usual.items() if settings[name] != value}
+    return {name: value for name, value in values.items() if settings[name] != value}
 
 
 def describe_adapted(parent: Manifest, adaptation: AdaptationInfo, device: torch.device) -> Manifest:
@@ -224,7 +227,7 @@ def describe_adapted(parent: Manifest, adaptation: AdaptationInfo, device: torch
     changed = {"onedomain": __version__, "adaptation": adaptation, **_made_with(device)}
     if adaptation.from_scratch:
         network = parent.network.model_copy(update={"weights": None})  # nothing of them is left
-        trained = {"settings": adaptation.settings, "usually": adaptation.usually}
+        trained = {"settings": adaptation.settings, "usually": adaptation.usually, "recipe": DEFAULT}
         changed |= {"method": adaptation.method, "network": network, **trained}
     return parent.model_copy(update=changed)
 

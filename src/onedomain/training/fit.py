@@ -28,6 +28,7 @@ from onedomain.networks.weights import load_weights
 from onedomain.runs.commandline import resume_command
 from onedomain.runs.layout import AUXILIARY, CALIBRATION, CHECKPOINT, METRICS, WEIGHTS
 from onedomain.runs.manifest import Manifest, read_manifest
+from onedomain.runs.recipe import Recipe, find_recipe
 from onedomain.runs.rows import read_metrics
 from onedomain.training.begin import (
     checked_seed,
@@ -57,8 +58,9 @@ def fit(
     device: str | torch.device | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    recipe: str | Path | Recipe | None = None,
     benchmark: str | None = None,
-    recipe: Mapping[str, Any] | None = None,
+    usual: Mapping[str, Any] | None = None,
     held_out: Any = None,
     weights: str | Path | None = None,
     progress: bool = True,
@@ -75,7 +77,10 @@ def fit(
     `held_out` are further images of the source domain, never trained on: `out_of_domain` of a prediction compares with
     their scores. Without them, 5% of a source of 400 images or more are set aside for that, at most 1,000.
 
-    `benchmark` is the name of the benchmark whose source this is, and `recipe` the settings that it gives the method.
+    `recipe` is the name of one of the method's (`onedomain methods NAME` lists them), or a file that `onedomain tune`
+    wrote. Settings that `method` was given by itself, and `steps`, take precedence.
+
+    `benchmark` is the name of the benchmark whose source this is, and `usual` the settings that it gives the method.
     Both are recorded, so that reports can name the settings that differ.
 
     `track="tensorboard"` logs scalars and augmented images while training, into the run folder.
@@ -85,7 +90,9 @@ def fit(
     if not isinstance(method, Method):
         raise UserError("method", f"got a {type(method).__name__}", "a method's name, or an object such as od.ERM()")
     # A new object: the one given may serve other runs.
-    method = type(method)(**{**method.settings.model_dump(), **({} if steps is None else {"steps": steps})})
+    found = find_recipe(recipe, method.name, method.recipes)
+    given = method.settings.model_dump(exclude_unset=True) | ({} if steps is None else {"steps": steps})
+    method = type(method)(**{**found.settings, **given})
     seed = checked_seed(seed)
     domain = as_domain(source)
     if held_out is None:
@@ -111,7 +118,7 @@ def fit(
         started_from = _start_from(weights, named, method, domain, where, progress)
     with seeded(seed):  # a dataset may be random, and must look the same when the run is resumed
         set_up_to_train(method, named, domain, where, seed=seed, folder=folder)
-        manifest = describe_run(method, domain, seed, benchmark, where, started_from, recipe)
+        manifest = describe_run(method, domain, seed, benchmark, where, started_from, usual, found.name)
     run = Run(method, manifest, folder=folder)
     return trained(run, method, domain, kept, resume=resume, progress=progress, track=track)
 

@@ -191,6 +191,7 @@ class Run:
             "steps": self.method.settings.steps,
             "settings": self.manifest.settings,
             "usually": self.manifest.usually,
+            "recipe": self.manifest.recipe,
             "source": self.manifest.source.fingerprint,
             "parameters": self.network.parameter_count,
             "training_parameters": self.method.training_parameters,

@@ -15,6 +15,7 @@ from onedomain.methods import method_class
 from onedomain.methods.base import Method
 from onedomain.runs.commandline import resume_command
 from onedomain.runs.manifest import read_manifest
+from onedomain.runs.recipe import Recipe, find_recipe, is_file, read_recipe
 from onedomain.training.fit import fit
 from onedomain.training.own_folders import source_folder
 from onedomain.training.run import Run
@@ -33,6 +34,7 @@ class TrainingRequest:
     method: str | None = None
     seed: int | None = None
     network: str | None = None
+    recipe: str | None = None
     settings: Mapping[str, Any] | None = None  # those that are not to be as the benchmark, or the method, has them
 
     def __post_init__(self) -> None:
@@ -46,7 +48,14 @@ class TrainingRequest:
         """Where the run is kept if nothing else is said."""
         benchmark = self.find_benchmark()
         data = benchmark.name if benchmark else Path(str(self.source)).resolve().name
-        return Path("runs") / f"{data}-{self.method or BASELINE}-{self.seed or 0}"
+        return Path("runs") / f"{data}-{self.method_name}-{self.seed or 0}"
+
+    @property
+    def method_name(self) -> str:
+        """The one asked for, else that of the recipe's file."""
+        if self.method is None and self.recipe and is_file(self.recipe):
+            return read_recipe(Path(self.recipe)).method
+        return self.method or BASELINE
 
     def completed_from(self, folder: Path) -> TrainingRequest:
         """The request for the run in a folder: what is not said again is as it was.
@@ -58,14 +67,18 @@ class TrainingRequest:
             raise UserError("--out", f"{folder} holds an adapted run", resume_command(before, folder))
         if not (before.benchmark or self.benchmark or self.source):
             raise UserError("--source", f"not given, and {folder} was trained on your own images", "their folder")
+        method = self.method or before.method
+        given = self.settings or {}
+        if self.recipe:
+            given = {**replace(self, method=method).find_recipe().settings, **given}
         return replace(
             self,
             benchmark=self.benchmark if self.benchmark or self.source else before.benchmark,
             size=self.size or ("x".join(map(str, before.source.image_shape[:2])) if self.source else None),
-            method=self.method or before.method,
+            method=method,
             seed=before.seed if self.seed is None else self.seed,
             network=self.network or before.network.name,
-            settings={**before.settings, **(self.settings or {})},
+            settings={**before.settings, **given},
         )
 
     def find_benchmark(self) -> Benchmark | None:
@@ -74,9 +87,15 @@ class TrainingRequest:
 
     def configured(self) -> Method:
         """The method with the settings that the benchmark gives it, but for those that are asked for."""
-        benchmark, name = self.find_benchmark(), self.method or BASELINE
+        benchmark, name = self.find_benchmark(), self.method_name
         usual = benchmark.settings_of(name) if benchmark else {}
-        return method_class(name)(**{**usual, **(self.settings or {})})
+        return method_class(name)(**{**usual, **self.find_recipe().settings, **(self.settings or {})})
+
+    def find_recipe(self) -> Recipe:
+        """The recipe that is asked for, whole."""
+        benchmark, name = self.find_benchmark(), self.method_name
+        forms = method_class(name).recipes
+        return find_recipe(self.recipe, name, benchmark.recipes_of(name, forms) if benchmark else forms)
 
     def train(self, data: str | Path | None, *, score: bool = False, **options: Any) -> Run:
         """Train; `options` are those of `fit` that say where and how.
@@ -84,7 +103,7 @@ class TrainingRequest:
         With `score` a benchmark without any domain to score is refused before training.
         """
         benchmark, method = self.find_benchmark(), self.configured()
-        common = {"seed": self.seed or 0, **options}
+        common = {"seed": self.seed or 0, "recipe": self.find_recipe(), **options}
         if benchmark is None:
             return fit(method, source_folder(str(self.source), self.size), network=self.network, **common)
         folder = data_folder(data)
@@ -96,7 +115,7 @@ class TrainingRequest:
             source,
             network=self.network or benchmark.network or None,
             benchmark=benchmark.name,
-            recipe=benchmark.settings_of(self.method or BASELINE),
+            usual=benchmark.settings_of(self.method_name),
             held_out=benchmark.calibration and benchmark.calibration(folder),
             **common,
         )
