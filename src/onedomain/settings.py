@@ -38,6 +38,9 @@ class Settings(BaseModel):
     flips_and_crops: bool = Field(
         False, description="mirror training images by chance, and shift them by up to an eighth of their side"
     )
+    precision: Literal["float32", "bfloat16", "float16"] = Field(
+        "float32", description="of the network's passes: single, or mixed with 16 bits, for a device that is faster so"
+    )
     checkpoint_every: int = Field(500, ge=1, description="steps between two checkpoints")
     log_every: int = Field(50, ge=1, description="steps that one line of metrics.jsonl averages over")
 

@@ -8,8 +8,12 @@ from torch import Tensor, nn
 from onedomain.settings import Settings
 
 
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor, **also: Tensor) -> dict[str, Tensor]:
+def descend(
+    optimiser: torch.optim.Optimizer, loss: Tensor, scaler: torch.amp.GradScaler | None = None, **also: Tensor
+) -> dict[str, Tensor]:
     """Step down the gradient of `loss`. Returns the loss, and what else is to be logged, as values without a graph.
+
+    `scaler` keeps gradients of float16 in its range, and leaves a step out where they are not finite.
 
     >>> theta = nn.Parameter(torch.tensor(3.0))
     >>> descend(torch.optim.SGD([theta], lr=0.1), loss=theta**2)
@@ -18,8 +22,13 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor, **also: Tensor) -> d
     2.4
     """
     optimiser.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    optimiser.step()
+    if scaler is None:
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    else:
+        scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        scaler.step(optimiser)
+        scaler.update()
     return {name: value.detach() for name, value in {"loss": loss, **also}.items()}
 
 

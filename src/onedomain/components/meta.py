@@ -19,6 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from onedomain.components.equations import task_loss
 from onedomain.networks.named import logits_of
+from onedomain.networks.precision import full, passing
 
 Parameters = dict[str, Tensor]
 
@@ -48,7 +49,7 @@ class MetaGradient(NamedTuple):
     """Eq. 9: the gradient by parameter name, and the losses it is the gradient of, without a graph."""
 
     gradients: Parameters
-    source_loss: Tensor  # as source_loss returned it
+    source_loss: Tensor  # as source_loss returned it, like the next never scaled
     domain_losses: Tensor  # as domain_losses returned them, (K,)
 
     def assign(self, network: nn.Module) -> None:
@@ -73,6 +74,7 @@ def meta_gradient(
     inner_steps: int = 1,
     second_order: bool = True,
     also: Mapping[str, Tensor] | None = None,
+    scale: float = 1.0,
 ) -> MetaGradient:
     """Eq. 9: ∇θ[ L(θ; S) + Σₖ L(θ̂; S⁺ₖ) ], where θ̂ is θ after `inner_steps` of Eq. 8 on S.
 
@@ -90,9 +92,10 @@ def meta_gradient(
         second_order: False leaves the Hessian out: the gradient at θ̂ counts as the gradient at θ.
         also: tensors beside θ that the meta-test depends on directly; their gradients are taken along. It is read
             after the meta-test: `source_loss` may make them.
+        scale: by which all gradients are multiplied, as a `GradScaler` has it: those of float16 are lost if small.
 
     Returns:
-        The gradient of each parameter by its name, those of `also` by theirs, and the losses.
+        The gradient of each parameter by its name, those of `also` by theirs, all of them scaled, and the losses.
         Random layers (dropout) draw anew in each pass.
 
     >>> network = nn.Linear(1, 1, bias=False)
@@ -112,21 +115,23 @@ def meta_gradient(
     for _ in range(inner_steps):
         here = path[-1]
         losses.append(source_loss(here))
-        inner_gradients.append(gradients([losses[-1].sum()], here.params.values(), create_graph=second_order))
+        inner_gradients.append(gradients([losses[-1].sum() * scale], here.params.values(), create_graph=second_order))
         theta_hat = {
             # Detached: a graph back to θ would only make the meta-test carry what the product below adds.
-            name: torch.sub(start.detach(), gradient.detach(), alpha=rate).requires_grad_()
+            name: torch.sub(start.detach(), gradient.detach(), alpha=rate / scale).requires_grad_()
             for (name, start), gradient in zip(here.params.items(), inner_gradients[-1], strict=True)
         }
         path.append(Model(network, theta_hat, spare_buffers))
 
     meta_test = domain_losses(path[-1])
     beside = dict(also or {})
-    both = gradients([meta_test.sum()], [*path[-1].params.values(), *beside.values()])
+    both = gradients([meta_test.sum() * scale], [*path[-1].params.values(), *beside.values()])
     meta, direct = both[: len(theta)], both[len(theta) :]
     if second_order:
         for here, gradient in zip(reversed(path[:-1]), reversed(inner_gradients), strict=True):
-            curvature = _hessian_vector(gradient, here.params.values(), meta)
+            # Both are scaled; their product is to be so once, also on the way.
+            vector = meta if scale == 1 else [m / scale for m in meta]
+            curvature = _hessian_vector(gradient, here.params.values(), vector)
             meta = tuple(torch.sub(m, c, alpha=rate) for m, c in zip(meta, curvature, strict=True))
     total = {name: m + g.detach() for name, m, g in zip(theta, meta, inner_gradients[0], strict=True)}
     total.update(zip(beside, direct, strict=True))
@@ -137,12 +142,21 @@ def batch_losses(
     model: Model,
     batches: Sequence[tuple[Tensor, Tensor]],
     loss: Callable[[Tensor, Tensor], Tensor] = task_loss,
+    half: torch.dtype | None = None,
 ) -> Tensor:
-    """The mean `loss` on each of K batches, (K,), in one pass if the network treats each sample by itself."""
+    """The mean `loss` on each of K batches, (K,), in one pass if the network treats each sample by itself.
+
+    `half` is the precision of the passes, as a `NamedNetwork` has it.
+    """
+
+    def passed(images: Tensor) -> Tensor:
+        with passing(half, images.device):
+            return full(model(images))
+
     if model.mixes_samples:
-        return torch.stack([loss(model(images), labels).mean() for images, labels in batches])
+        return torch.stack([loss(passed(images), labels).mean() for images, labels in batches])
     images = torch.cat([images for images, _ in batches])
-    logits = model(images).split([len(images) for images, _ in batches])
+    logits = passed(images).split([len(images) for images, _ in batches])
     return torch.stack([loss(part, labels).mean() for part, (_, labels) in zip(logits, batches, strict=True)])
 
 

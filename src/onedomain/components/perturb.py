@@ -19,6 +19,7 @@ from onedomain.errors import UserError
 from onedomain.networks import NamedNetwork
 from onedomain.networks.hooks import added, probe, watched
 from onedomain.networks.named import IMAGE
+from onedomain.networks.precision import full, passing
 
 MU_BOUND = 2.0  # released code: μ within ±2, σ up to 1
 BETA_RANGE = (0.5, 2.0)  # released code: of a and b
@@ -96,6 +97,7 @@ class Perturbation(nn.Module):
     def __init__(self, network: NamedNetwork, images: Tensor) -> None:
         super().__init__()
         seen = probe(network, images)
+        self.precision = network.half
         self.image = network.perturb[0] == IMAGE
         self.read = int(self.image)  # the place of the first layer, which φm reads
         modules = [None if name == IMAGE else network.module.get_submodule(name) for name in network.perturb]
@@ -108,8 +110,9 @@ class Perturbation(nn.Module):
     def forward(self, inputs: Sequence[Tensor]) -> Noise:
         """(μ, σ) and (a, b, τ) from the inputs of the perturbed layers. θ gets no gradient through them."""
         inputs = [each.detach() for each in inputs]
-        mu = [_mu(twin(x)) for twin, x in zip(self.mu, inputs, strict=True)]
-        sigma = [_sigma(twin(x)) for twin, x in zip(self.log_variance, inputs, strict=True)]
+        with passing(self.precision, inputs[0].device):
+            raws = [[twin(x) for twin, x in zip(twins, inputs, strict=True)] for twins in (self.mu, self.log_variance)]
+        mu, sigma = [_mu(raw) for raw in raws[0]], [_sigma(raw) for raw in raws[1]]
         raw = torch.sigmoid(self.mixer(torch.cat([_readable(mu[self.read]), _readable(sigma[self.read])], 1)))
         low, high = BETA_RANGE
         a, b, tau = (low + (high - low) * raw[:, 0], low + (high - low) * raw[:, 1], raw[:, 2])
@@ -121,17 +124,19 @@ class Perturbation(nn.Module):
         No other layer's are computed, and of the last layer's maps every second row and column will do.
         """
         mu, log_variance = _thinned(self.mu[-1]), _thinned(self.log_variance[-1])
-        last = _mu(mu(inputs[-1])), _sigma(log_variance(inputs[-1]))
+        with passing(self.precision, inputs[-1].device):
+            raws = mu(inputs[-1]), log_variance(inputs[-1])
+        last = _mu(raws[0]), _sigma(raws[1])
         return torch.cat([each.flatten(2).mean(2) if each.dim() > 2 else each for each in last], 1)
 
 
 def _mu(raw: Tensor) -> Tensor:
-    return MU_BOUND * torch.tanh(raw / MU_BOUND)
+    return MU_BOUND * torch.tanh(full(raw) / MU_BOUND)
 
 
 def _sigma(raw: Tensor) -> Tensor:
     # log σ² is bounded by 0 from above, as −softplus(−s); the root of a sigmoid would have no gradient far below 0.
-    return torch.exp(-0.5 * F.softplus(-raw))
+    return torch.exp(-0.5 * F.softplus(-full(raw)))
 
 
 def _thinned(twin: nn.Module) -> Callable[[Tensor], Tensor]:

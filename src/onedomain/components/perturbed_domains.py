@@ -13,6 +13,7 @@ from onedomain.components.meta import Model
 from onedomain.components.perturb import Noise
 from onedomain.networks import NamedNetwork
 from onedomain.networks.hooks import added, watched
+from onedomain.networks.precision import full, passing
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,9 @@ def domain_losses(
 
     def passed(offsets: list[Tensor], share: Tensor) -> tuple[Tensor, Tensor]:
         copies = 1 if expand else share.shape[0] * share.shape[1]
-        with added(network, offsets, share), watched(network) as seen:
+        with added(network, offsets, share), watched(network) as seen, passing(network.half, images.device):
             logits = model(images.repeat(copies, 1, 1, 1) if copies > 1 else images)
-        return logits, seen.z
+        return full(logits), seen.z
 
     if model.mixes_samples:
         parts = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from onedomain.components.state import Stateful
 from onedomain.data.domain import Batch, Domain
 from onedomain.methods import METHODS
 from onedomain.networks import NamedNetwork
+from onedomain.networks.precision import HALVES
 from onedomain.settings import Settings, parse_settings
 
 
@@ -88,7 +89,10 @@ class Method(Stateful, ABC):
 
         A subclass calls this first, then makes what it needs: optimisers, and what is learned beside the network.
         """
-        self.network, self.device, self.seed, self.folder = setup.network, setup.device, setup.seed, setup.folder
+        self.network = replace(setup.network, half=HALVES[self.settings.precision])
+        self.device, self.seed, self.folder = setup.device, setup.seed, setup.folder
+        self.scaler = torch.amp.GradScaler(setup.device.type, enabled=self.settings.precision == "float16")
+        self.scaler.scale(torch.zeros((), device=setup.device))  # so that it has a scale from now on
         if setup.source is not None:
             self.source = setup.source
         channels, height, width = setup.images.shape[1:]
@@ -191,7 +195,7 @@ class LossMethod(AdamMethod):
         """What is minimised, as `loss`, and what else is worth logging: scalars."""
 
     def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
-        return descend(self.optimiser, **self.losses(batch))
+        return descend(self.optimiser, scaler=self.scaler, **self.losses(batch))
 
 
 def _as_list(part: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -71,7 +72,7 @@ class GUD(Method):
         first = self.network.module
         others = [copy.deepcopy(first) for _ in self.settings.gammas[1:]]
         self.auxiliary = nn.ModuleList(others) if others else None
-        self.networks = [self.network, *(NamedNetwork(other, embedding=self.network.embedding) for other in others)]
+        self.networks = [self.network, *(replace(self.network, module=other) for other in others)]
         self.optimisers = [self.optimiser_for(network.module) for network in self.networks]
         if setup.source is not None:
             names = [f"augmented-{place + 1}" for place in range(len(self.networks))] if others else ["augmented"]
@@ -102,7 +103,7 @@ class GUD(Method):
                 pool = augmentation.pool
                 batch = self.varied(pool.batch(torch.randint(len(pool), (len(batch.labels),)).numpy(), self.device))
             loss = task_loss(network(batch.images), batch.labels, self.source.void).mean()
-            losses.append(descend(optimiser, loss)["loss"])
+            losses.append(descend(optimiser, loss, self.scaler)["loss"])
         return {"loss": torch.stack(losses).mean()}
 
     @property

@@ -45,7 +45,7 @@ class MetaRandConv(AdamMethod):
     cost = 5.1
 
     def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
-        losses_of = partial(batch_losses, loss=partial(task_loss, void=self.source.void))
+        losses_of = partial(batch_losses, loss=partial(task_loss, void=self.source.void), half=self.network.half)
         domains = [Batch(self.changed(batch.images), batch.labels) for _ in range(self.settings.domains)]
         meta = meta_gradient(
             self.network.module,
@@ -54,9 +54,11 @@ class MetaRandConv(AdamMethod):
             rate=self.settings.inner_rate,
             inner_steps=self.settings.inner_steps,
             second_order=self.settings.second_order,
+            scale=self.scaler.get_scale(),
         )
         meta.assign(self.network.module)
-        self.optimiser.step()
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
         losses = torch.cat([meta.source_loss, meta.domain_losses])
         return {"loss": losses.sum(), "source": losses[0], "changed": losses[1:].mean()}
 

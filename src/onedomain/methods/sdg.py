@@ -172,7 +172,7 @@ class SDG(Method):
     def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         """Algorithm 1, lines 4 to 8: meta-train on S, meta-test on every S⁺ made so far, meta-update."""
         module = self.network.module
-        losses_of = partial(batch_losses, loss=partial(task_loss, void=self.source.void))
+        losses_of = partial(batch_losses, loss=partial(task_loss, void=self.source.void), half=self.network.half)
         drawn = self._draw()
         weight = 1.0 if self.settings.domain_losses == "sum" else 1.0 / max(1, len(drawn))
         if drawn and self.settings.meta:
@@ -183,16 +183,18 @@ class SDG(Method):
                 rate=self.settings.inner_rate,
                 inner_steps=self.settings.inner_steps,
                 second_order=self.settings.second_order,
+                scale=self.scaler.get_scale(),
             )
             meta.assign(module)
-            self.optimiser.step()
+            self.scaler.step(self.optimiser)
+            self.scaler.update()
             losses = torch.cat([meta.source_loss, meta.domain_losses])
         else:
             losses = losses_of(Model(module, {}, {}), [batch])
             if drawn:
                 spare = {name: buffer.clone() for name, buffer in module.named_buffers()}  # as in a meta step
                 losses = torch.cat([losses, weight * losses_of(Model(module, {}, spare), drawn)])
-            losses = descend(self.optimiser, losses.sum(), every=losses)["every"]
+            losses = descend(self.optimiser, losses.sum(), self.scaler, every=losses)["every"]
         logged = {"loss": losses.sum(), "source": losses[0]}
         return {**logged, "augmented": losses[1:].mean() / weight} if drawn else logged
 

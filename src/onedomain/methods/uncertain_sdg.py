@@ -25,6 +25,7 @@ from onedomain.data.memory import images_at_once
 from onedomain.methods.base import Method, Setup
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
 from onedomain.networks.named import IMAGE
+from onedomain.networks.precision import passing
 from onedomain.settings import Settings
 
 LARGEST_PASS = 500  # images times draws at once, fewer if they are large
@@ -141,7 +142,7 @@ class UncertainSDG(Method):
         named = self.network.perturb
         self.noisy = replace(self.network, perturb=(IMAGE, *named) if self.settings.image else named)
         self.auxiliary = self.phi = Perturbation(self.noisy, images)
-        self.expand = can_expand(self.noisy, images)
+        self.expand = can_expand(replace(self.noisy, half=None), images)  # it compares in full precision
         require_reached_embedding(self.network, images)  # by the layers: the image always reaches it
         self.optimiser = self.optimiser_for(self.network.module)
         self.phi_optimiser = self.optimiser_for(self.phi)
@@ -157,7 +158,7 @@ class UncertainSDG(Method):
         module = self.network.module
         if step < self.settings.warm_up:
             loss = self._source_loss(Model(module, {}, {}), batch).sum()
-            return descend(self.optimiser, loss, source=loss)
+            return descend(self.optimiser, loss, self.scaler, source=loss)
 
         ended = self.settings.warm_up + self.settings.burst_steps
         if self.settings.adversary == "burst" and self.settings.uncertainty and step < ended:
@@ -172,12 +173,14 @@ class UncertainSDG(Method):
             inner_steps=self.settings.inner_steps,
             second_order=self.settings.second_order,
             also={} if climbs else domains.leaves,
+            scale=self.scaler.get_scale(),
         )
         meta.assign(module)
-        self.optimiser.step()
+        self.scaler.step(self.optimiser)
         if self.settings.uncertainty:
             domains.assign(meta)
-            (self.climber if climbs else self.phi_optimiser).step()
+            self.scaler.step(self.climber if climbs else self.phi_optimiser)
+        self.scaler.update()
         losses = torch.cat([meta.source_loss, meta.domain_losses])
         logged = {"loss": losses.sum(), "source": losses[0], "augmented": losses[1:].mean()}
         return {**logged, **domains.strength()}
@@ -244,7 +247,7 @@ class UncertainSDG(Method):
         return self.settings.adversary == "throughout"
 
     def _source_loss(self, model: Model, batch: Batch) -> Tensor:
-        return batch_losses(model, [batch], loss=partial(task_loss, void=self.source.void))
+        return batch_losses(model, [batch], partial(task_loss, void=self.source.void), self.network.half)
 
     def _noise(self, inputs: list[Tensor]) -> Noise:
         noise: Noise = self.phi(inputs)
@@ -259,14 +262,15 @@ class UncertainSDG(Method):
         module = self.network.module
         spare = {name: buffer.clone() for name, buffer in module.named_buffers()}
         model = Model(module, {name: p.detach() for name, p in module.named_parameters()}, spare)
-        with torch.no_grad(), watched(self.noisy) as seen:
+        with torch.no_grad(), watched(self.noisy) as seen, passing(self.network.half, self.device):
             model(batch.images)
         for _ in range(self.settings.burst_updates):
             made = self._make(batch, self._noise(seen.inputs))
             losses, distances = self._meta_test(model, batch, made, seen.z)
             self.climber.zero_grad()
-            self._climbed(made, losses, distances).backward()  # type: ignore[no-untyped-call]
-            self.climber.step()
+            self.scaler.scale(self._climbed(made, losses, distances)).backward()  # type: ignore[no-untyped-call]
+            self.scaler.step(self.climber)
+            self.scaler.update()
 
     def _make(self, batch: Batch, noise: Noise) -> Made:
         """Eq. 10 and 11: K domains of this batch."""
@@ -320,7 +324,7 @@ class _Domains:
         losses, distances = self.method._meta_test(model, self.batch, self.cut, self.z)
         if self.climbs and self.leaves:
             climbed = self.method._climbed(self.cut, losses, distances)
-            self.up = gradients([climbed], self.leaves.values(), retain_graph=True)
+            self.up = gradients([self.method.scaler.scale(climbed)], self.leaves.values(), retain_graph=True)
         return self.cut.weighed(losses)
 
     def assign(self, meta: MetaGradient) -> None:

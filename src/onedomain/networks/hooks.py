@@ -14,6 +14,7 @@ from torch.utils.hooks import RemovableHandle
 
 from onedomain.errors import UserError
 from onedomain.networks.named import IMAGE, NamedNetwork, in_mode
+from onedomain.networks.precision import full
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Seen:
     def z(self) -> Tensor:
         if self.embedding is None:
             raise RuntimeError("no pass was watched, or the embedding layer is not named")
-        return self.embedding
+        return full(self.embedding)
 
 
 @contextmanager
@@ -68,7 +69,8 @@ def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> It
         for name, offset in zip(network.perturb, offsets, strict=True):
 
             def perturb(_layer: nn.Module, _inputs: Any, h: Tensor, offset: Tensor = offset) -> Tensor:
-                perturbed: Tensor = _Shared.apply(h, offset, share)  # type: ignore[no-untyped-call]
+                # In the precision of the pass, in which h is
+                perturbed: Tensor = _Shared.apply(h, offset.to(h.dtype), share.to(h.dtype))  # type: ignore[no-untyped-call]
                 return perturbed
 
             def perturb_images(layer: nn.Module, inputs: Any, perturb: Any = perturb) -> tuple[Tensor, ...]:

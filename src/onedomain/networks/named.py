@@ -13,6 +13,7 @@ from torch import nn
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError, unknown
 from onedomain.networks.hub import PREFIX, HubClassifier
+from onedomain.networks.precision import full, passing
 from onedomain.networks.registry import find_network
 
 IMAGE = "(image)"  # in the place of a layer's name: what the network is given, before its first layer
@@ -23,7 +24,8 @@ class NamedNetwork:
     """A classifier as it is, with the names of the layers that methods look into.
 
     `embedding` names the layer whose output is z = F(x); `perturb` the layers whose outputs Uncertain SDG perturbs.
-    `name` says which of the library's networks it is, `own` the class of a network of the user's.
+    `name` says which of the library's networks it is, `own` the class of a network of the user's. `half` is the type in
+    which it passes images, None for that of its weights; what it gives is in full precision.
     """
 
     module: nn.Module
@@ -31,6 +33,7 @@ class NamedNetwork:
     own: str | None = None
     embedding: str | None = None
     perturb: tuple[str, ...] = ()
+    half: torch.dtype | None = None
 
     def __post_init__(self) -> None:
         layers = [name for name, _ in self.module.named_modules() if name]
@@ -40,8 +43,9 @@ class NamedNetwork:
                 raise unknown(field, str(name), layers)
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = logits_of(self.module(images))
-        return logits
+        with passing(self.half, images.device):
+            logits: torch.Tensor = logits_of(self.module(images))
+        return full(logits) if isinstance(logits, torch.Tensor) else logits
 
     def embed(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits and z = F(x) from one forward pass."""
@@ -64,7 +68,7 @@ class NamedNetwork:
         with layer.register_forward_hook(lambda _layer, _inputs, output: caught.append(output)):
             logits = self(images)
         z = caught[-1] if caught else None
-        return logits, z if isinstance(z, torch.Tensor) else None
+        return logits, full(z) if isinstance(z, torch.Tensor) else None
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         return self.module.state_dict()

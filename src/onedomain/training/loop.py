@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from onedomain.components.state import check, check_names
 from onedomain.data.domain import Images, IntArray
 from onedomain.data.files import open_own, os_errors_are_user_errors, to_json_lines, write_atomically
 from onedomain.data.processes import StopRequest, stop_requests
@@ -121,6 +122,11 @@ class Keeper:
             if not 0 <= seconds < math.inf:
                 raise ValueError(f"seconds are {seconds}")
             self.method.load_state_dict(state["method"])
+            if self.method.scaler.is_enabled():
+                own = self.method.scaler.state_dict()
+                for name, value in check_names(own, state["scaler"], "scaler").items():
+                    check(own[name], value, f"scaler.{name}")
+                self.method.scaler.load_state_dict(state["scaler"])
             self.before = seconds
             return step
         except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, AttributeError) as error:
@@ -138,6 +144,7 @@ class Keeper:
                 raise TrainingDiverged(f"{name} is no longer finite at step {step}{kept}; try a smaller learning_rate")
         if self.folder is not None:
             state = {"step": step, "seconds": self.seconds, "method": self.method.state_dict()}
+            state |= {"scaler": self.method.scaler.state_dict()} if self.method.scaler.is_enabled() else {}
             save_checkpoint(self.folder / CHECKPOINT, state)
         self.saved = time.monotonic()
 

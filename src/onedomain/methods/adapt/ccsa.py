@@ -36,4 +36,4 @@ class CCSA(TwoDomains):
         task = (task_loss(logits[:count], batch.labels).mean() + task_loss(logits[count:], target.labels).mean()) / 2
         pairs = contrastive_loss(z[:count], batch.labels, self.settings.margin, (z[count:], target.labels))
         loss = (1 - self.settings.weight) * task + self.settings.weight * pairs
-        return descend(self.optimiser, loss, task=task, pairs=pairs)
+        return descend(self.optimiser, loss, self.scaler, task=task, pairs=pairs)

@@ -59,7 +59,7 @@ class FADA(TwoDomains):
         settings = self.settings
         if step < settings.pretrain_steps:
             loss = task_loss(self.network(batch.images), batch.labels).mean()
-            return descend(self.optimiser, loss, task=loss)
+            return descend(self.optimiser, loss, self.scaler, task=loss)
         target = self.beside(batch)
         pairs = balanced(pair_groups(batch.labels, target.labels))
         if step < settings.pretrain_steps + settings.discriminator_steps:
@@ -76,7 +76,7 @@ class FADA(TwoDomains):
         logits = self.discriminator(torch.cat([paired(z.detach(), group) for group in pairs]))
         groups = torch.cat([torch.full((group.shape[1],), place) for place, group in enumerate(pairs)])
         loss = F.cross_entropy(logits, groups.to(logits.device)) if len(groups) else logits.sum()
-        return descend(self.discriminator_optimiser, loss)["loss"]
+        return descend(self.discriminator_optimiser, loss, self.scaler)["loss"]
 
     def train_encoder(self, batch: Batch, target: Batch, pairs: Sequence[Tensor]) -> tuple[dict[str, Tensor], Tensor]:
         """Cross-entropy on both domains, plus γ times the confusion of groups 2 with 1 and 4 with 3."""
@@ -85,7 +85,7 @@ class FADA(TwoDomains):
         task = task_loss(logits[:count], batch.labels).mean() + task_loss(logits[count:], target.labels).mean()
         confusion = self.confusion(z, pairs)
         loss = task + self.settings.gamma * confusion
-        return descend(self.optimiser, loss, task=task, confusion=confusion), z.detach()
+        return descend(self.optimiser, loss, self.scaler, task=task, confusion=confusion), z.detach()
 
     def confusion(self, z: Tensor, pairs: Sequence[Tensor]) -> Tensor:
         """−E[log D₁(G₂)] − E[log D₃(G₄)]: small where pairs across the domains pass as pairs of the source."""

@@ -41,4 +41,4 @@ class FineTune(Adaptation):
     def step(self, batch: Batch, step: int) -> dict[str, torch.Tensor]:
         batch = self.shown(batch)
         loss = task_loss(self.network(batch.images), batch.labels, self.shots.void).mean()
-        return descend(self.optimiser, loss)
+        return descend(self.optimiser, loss, self.scaler)
