@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
+import onedomain as od
 from onedomain.benchmarks import BENCHMARKS
 
 MINE = """
@@ -53,6 +55,21 @@ def test_a_run_on_it_is_scored_again_with_its_file(mine, onedomain, tmp_path):
     assert "benchmark: 'day-to-night' is not known" in error
     assert "FILE.py" in error
     assert onedomain("evaluate", tmp_path / "run", "--benchmark", mine)[0] == 0
+
+
+def test_no_run_folder_chooses_a_file_that_is_run(tmp_path, monkeypatch, onedomain):
+    monkeypatch.chdir(tmp_path)
+    images = np.random.default_rng(0).integers(0, 256, (20, 16, 16, 3)).astype(np.uint8)
+    od.fit(od.ERM(steps=1), (images, np.arange(20) % 2), out="sent", progress=False)
+    (tmp_path / "sent" / "evil.py").write_text("open('done', 'w')\n")
+    manifest = tmp_path / "sent" / "run.yaml"
+    content = manifest.read_text()
+    assert "benchmark: null" in content
+    manifest.write_text(content.replace("benchmark: null", "benchmark: sent/evil.py"))
+    for words in (("evaluate", "sent"), ("train", "--resume", "--out", "sent")):
+        code, _, error = onedomain(*words)
+        assert (code, "'sent/evil.py' is not known" in error) == (2, True)
+    assert not (tmp_path / "done").exists()
 
 
 @pytest.mark.parametrize(

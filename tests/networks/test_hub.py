@@ -50,6 +50,17 @@ def test_a_head_for_other_classes_starts_afresh(vit):
     assert network(torch.rand(2, 3, 16, 16)).shape == (2, 3)
 
 
+def test_what_would_fetch_or_run_anything_is_left_out_of_a_configuration(vit):
+    path, _ = vit
+    config = json.loads((path / "config.json").read_text())
+    more = {"_attn_implementation": "nobody/kernel", "attn_implementation": "nobody/kernel"}
+    code = {"auto_map": {"AutoModelForImageClassification": "nobody/model--code.Model"}}
+    (path / "config.json").write_text(json.dumps(config | more | code | {"use_kernels": True}))
+    described = build_network(f"hf:{path}", 7, (16, 16, 3)).module.described
+    assert described._attn_implementation in ("sdpa", "eager")
+    assert not {"auto_map", "use_kernels"} & vars(described).keys()
+
+
 def test_a_run_needs_nothing_but_its_folder(vit, tmp_path):
     path, _ = vit
     rng = np.random.default_rng(0)

@@ -57,13 +57,21 @@ BENCHMARKS = Catalogue()
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """The benchmark of a name, or the one that a Python file declares: `FILE.py`, of several `FILE.py:NAME`."""
+    """The benchmark of a name, or the one that a Python file declares: `FILE.py`, of several `FILE.py:NAME`.
+
+    The file is run: `name` must be the user's own word, and nothing that a run folder says.
+    """
     tasks = family_of(name)
     if tasks:
         raise UserError("benchmark", f"{name!r} is {len(tasks)} tasks", ", ".join(task.name for task in tasks))
     file, _, chosen = name.partition(":")
     if file.endswith(".py"):
         return _from_file(Path(file), chosen)
+    return known_benchmark(name)
+
+
+def known_benchmark(name: str) -> Benchmark:
+    """The benchmark of a name. No file is run for it: a run folder may be a stranger's."""
     if name not in BENCHMARKS:
         raise unknown("benchmark", name, [*BENCHMARKS, FILE])
     return BENCHMARKS[name]

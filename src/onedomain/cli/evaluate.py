@@ -29,7 +29,7 @@ class Options:
 
 def evaluate(options: Options) -> None:
     """Score a trained run on its benchmark's domains, on another benchmark's, or on your own folders."""
-    from onedomain.benchmarks import find_benchmark
+    from onedomain.benchmarks import find_benchmark, known_benchmark
     from onedomain.benchmarks.protocol.request import score_on
     from onedomain.data import data_folder
     from onedomain.errors import UserError
@@ -45,7 +45,7 @@ def evaluate(options: Options) -> None:
         evaluation = run.evaluate(named_folders(run, options.on), progress=True)
         show_and_keep(run, evaluation, None, options.json)
     elif name:
-        benchmark = find_benchmark(name)
+        benchmark = find_benchmark(name) if options.benchmark else known_benchmark(name)
         show_and_keep(run, score_on(run, benchmark, data_folder(options.data)), benchmark, options.json)
     else:
         given = f"not given, and {options.run} was trained on your own images"

@@ -16,6 +16,9 @@ from onedomain.networks.normalise import DEVIATION, MEAN, Normalise
 
 PREFIX = "hf:"
 _WEIGHTS = "model.safetensors"
+# By these, and by names that begin with _, a configuration lets the library fetch code, kernels or other weights.
+_FETCHED = {"auto_map", "attn_implementation", "experts_implementation", "quantization_config", "use_kernels"}
+_FETCHED |= {"backbone", "use_pretrained_backbone", "use_timm_backbone"}
 
 
 class HubClassifier(nn.Module):
@@ -29,7 +32,7 @@ class HubClassifier(nn.Module):
         self.path = path
         self.config = _config(path, classes) if config is None else dict(config)  # what run.yaml keeps
         self.described = _described(path, self.config)
-        model = _transformers().AutoModelForImageClassification.from_config(self.described)
+        model = _transformers().AutoModelForImageClassification.from_config(self.described, trust_remote_code=False)
         self.normalise = Normalise(self.config["image_mean"], self.config["image_std"])
         heads = [name for name, each in model.named_modules() if isinstance(each, nn.Linear)]
         first = [name for name, each in model.named_modules() if isinstance(each, nn.Conv2d)]
@@ -105,14 +108,24 @@ def _described(path: str, config: Mapping[str, Any]) -> Any:
     left_out = ("model_type", "image_mean", "image_std")
     try:
         described = library.AutoConfig.for_model(
-            config["model_type"], **{name: value for name, value in config.items() if name not in left_out}
+            config["model_type"], **{name: value for name, value in _harmless(config).items() if name not in left_out}
         )
         with torch.device("meta"):
-            library.AutoModelForImageClassification.from_config(described)
+            library.AutoModelForImageClassification.from_config(described, trust_remote_code=False)
     except Exception as error:  # the library's own checks of a configuration raise errors of many kinds
         reason = (str(error).splitlines() or [type(error).__name__])[0][:150]
         raise UserError("network", f"{PREFIX}{path} cannot be built ({reason})", "an image classifier") from None
     return described
+
+
+def _harmless(config: Any) -> Any:
+    """A configuration, which may be that of a stranger's run, without what would fetch or run anything."""
+    if isinstance(config, list):
+        return [_harmless(each) for each in config]
+    if not isinstance(config, Mapping):
+        return config
+    kept = (name for name in config if not (name in _FETCHED or name.startswith("_")))
+    return {name: _harmless(config[name]) for name in kept}
 
 
 def _file(path: str, name: str) -> Path | None:

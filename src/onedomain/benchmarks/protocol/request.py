@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark
+from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark, known_benchmark
 from onedomain.data import data_folder
 from onedomain.errors import UserError
 from onedomain.evaluation.scores import Evaluation
@@ -67,6 +67,8 @@ class TrainingRequest:
             raise UserError("--out", f"{folder} holds an adapted run", resume_command(before, folder))
         if not (before.benchmark or self.benchmark or self.source):
             raise UserError("--source", f"not given, and {folder} was trained on your own images", "their folder")
+        if before.benchmark and not (self.benchmark or self.source):
+            known_benchmark(before.benchmark)  # not found as a file, which would be run
         method = self.method or before.method
         given = self.settings or {}
         if self.recipe:
