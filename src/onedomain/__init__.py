@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from onedomain.training.adapted import Adapted as Adapted
     from onedomain.training.fit import fit as fit
     from onedomain.training.fit import load as load
-    from onedomain.training.run import Predictions as Predictions
+    from onedomain.training.predictions import Predictions as Predictions
     from onedomain.training.run import Run as Run
 
 # Imported when first asked for, so that `onedomain --help` does not wait for torch.
@@ -43,7 +43,7 @@ _WHERE = {
     "Benchmark": "benchmarks",
     "Domain": "data.domain",
     "Evaluation": "evaluation.scores",
-    "Predictions": "training.run",
+    "Predictions": "training.predictions",
     "Run": "training.run",
     "Scores": "evaluation.scores",
     "fit": "training.fit",

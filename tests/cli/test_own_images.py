@@ -37,6 +37,9 @@ def test_images_of_ones_own_are_trained_on(pets, onedomain, tmp_path):
     assert (said["calibration"]["images"], said["calibration"]["held_out"]) == (8, False)
     assert NOT_HELD_OUT in onedomain("predict", run, pets / "cat" / "0.png")[2]
     assert NOT_HELD_OUT in onedomain("evaluate", run, "--on", f"pets={pets}")[2]
+    code, out, _ = onedomain("evaluate", run, "--on", f"pets={pets}", "--on", f"b={pets}", "--seen", "pets", "--json")
+    assert {name: each["unseen"] for name, each in json.loads(out)["domains"].items()} == {"pets": False, "b": True}
+    assert len(json.loads(onedomain("predict", run, pets, "--json")[1])["predictions"]) == 8
     code, _, error = onedomain("evaluate", run)
     assert code == 2
     assert "--on: not given" in error
@@ -44,6 +47,15 @@ def test_images_of_ones_own_are_trained_on(pets, onedomain, tmp_path):
     code, _, error = onedomain("predict", run, tmp_path / "broken.png")
     assert code == 2
     assert "broken.png: cannot be read" in error
+
+
+def test_more_images_of_the_source_are_scored_as_seen(pets, onedomain, tmp_path):
+    given = "train", "--source", pets, "--size", "20x20", "--steps", 2, "--out", tmp_path / "run"
+    code, out, _ = onedomain(*given, "--held-out", pets, "--json")
+    assert code == 0
+    [(name, scores)] = json.loads(out)["domains"].items()
+    assert (name, scores["unseen"], scores["count"], scores["split"]) == ("source", False, 8, "held out")
+    assert onedomain("train", "--held-out", pets)[2].startswith("onedomain: --held-out: given without --source")
 
 
 def test_stopped_it_says_how_to_go_on_with_all_that_the_last_bits_depend_on(pets, onedomain, tmp_path, monkeypatch):

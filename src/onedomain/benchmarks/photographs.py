@@ -6,17 +6,7 @@ from functools import partial
 
 from onedomain.benchmarks.benchmark import Benchmark
 from onedomain.data.datasets.photographs import OFFICE_CALTECH, PACS, PhotographFolders
-
-# A pretrained network is fine-tuned: a head that knows its features first, then all of it, slowly.
-FINE_TUNING = {
-    "steps": 600,
-    "learning_rate": 1e-4,
-    "schedule": "cosine",
-    "head_start": True,
-    "freeze_norm": True,
-    "flips_and_crops": True,
-    "checkpoint_every": 100,
-}
+from onedomain.runs.photographs import fine_tuning, of_photographs
 
 
 def _from_each(dataset: PhotographFolders, first: str) -> list[Benchmark]:
@@ -31,7 +21,8 @@ def _from_each(dataset: PhotographFolders, first: str) -> list[Benchmark]:
             held_out=partial(dataset.source, source, held_out=True),
             calibration=partial(dataset.source, source, held_out=True),
             targets={name: partial(dataset.load, name) for name in dataset.parts if name != source},
-            recipe=FINE_TUNING,
+            recipe=fine_tuning(dataset.counts[source]),
+            settings=of_photographs(3 * dataset.side**2),
         )
         for source in (first, *(name for name in dataset.parts if name != first))
     ]

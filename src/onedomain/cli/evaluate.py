@@ -21,6 +21,9 @@ class Options:
     run: str = shared.run_folder()
     benchmark: str | None = shared.benchmark()
     on: list[str] | None = shared.option("--on NAME=DIR", "Score your own image folder; may be repeated.")
+    seen: list[str] | None = shared.option(
+        "--seen NAME", "A name of --on that is of the source: not in the average over unseen domains; may be repeated."
+    )
     data: str | None = shared.data()
     device: str | None = shared.device()
     threads: int | None = shared.threads()
@@ -40,9 +43,11 @@ def evaluate(options: Options) -> None:
     run = load(options.run, device=options.device)
     if options.on and options.benchmark:
         raise UserError("--on", "given together with --benchmark", "one of them")
+    if options.seen and not options.on:
+        raise UserError("--seen", "given without --on", "a name of --on")
     name = options.benchmark or run.manifest.benchmark
     if options.on:
-        evaluation = run.evaluate(named_folders(run, options.on), progress=True)
+        evaluation = run.evaluate(named_folders(run, options.on), seen=options.seen or [], progress=True)
         show_and_keep(run, evaluation, None, options.json)
     elif name:
         benchmark = find_benchmark(name) if options.benchmark else known_benchmark(name)

@@ -155,7 +155,7 @@ def cluster(options: Any) -> Cluster | None:
 
 def as_typed(options: Any, *names: str) -> list[str]:
     """Those of the options that were given, to be typed again: `--data DIR --threads 1`."""
-    given = {name: getattr(options, name) for name in names}
+    given = {name: getattr(options, name.replace("-", "_")) for name in names}
     return [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
 
 

@@ -16,7 +16,7 @@ GROUP = shared.USE
 @dataclass(frozen=True)
 class Options:
     run: str = shared.run_folder()
-    images: list[str] = shared.argument("IMAGE…", "Image files.")
+    images: list[str] = shared.argument("IMAGE…", "Image files, or folders of them.")
     out: str | None = shared.option("--out DIR", "Where masks and uncertainty maps go. [RUN/predictions]")
     device: str | None = shared.device()
     json: bool = shared.json()
@@ -27,10 +27,8 @@ def predict(options: Options) -> None:
 
     A run of segmentation writes two pictures per image: the mask, and how uncertain each pixel is.
     """
-    import numpy as np
-
     from onedomain.cli import tables
-    from onedomain.data.image_files import decode_image
+    from onedomain.data.image_files import find_images
     from onedomain.errors import UserError
     from onedomain.evaluation import masks
     from onedomain.training.fit import load
@@ -39,15 +37,17 @@ def predict(options: Options) -> None:
     run = load(options.run, device=options.device)
     dense, scale = run.manifest.source.dense, dict[str, Any]()
     if dense:
-        rows = predict_to_files(run, options.images, Path(options.out or Path(options.run) / "predictions"))
+        files = [
+            str(file) for each in map(Path, options.images) for file in (find_images(each) if each.is_dir() else [each])
+        ]
+        rows = predict_to_files(run, files, Path(options.out or Path(options.run) / "predictions"))
         colours = dict(zip(run.classes, masks.palette(run.classes).tolist(), strict=True))
         scale = {"colours": colours, "uncertainty_of_white": math.log(len(run.classes))}
     elif options.out:
         raise UserError("--out", f"given, and {options.run} labels images, not pixels", "a run that labels pixels")
     else:
-        height, width, channels = run.manifest.source.image_shape
-        pixels = np.stack([decode_image(Path(file), (height, width), channels) for file in options.images])
-        rows = tables.predictions_as_json(options.images, run.predict(pixels))
+        predictions = run.predict(options.images)
+        rows = tables.predictions_as_json(predictions.files, predictions)
     if options.json:
         of = run.calibration  # what `out_of_domain` rests on
         told = of and {"threshold": of.threshold, "images": of.images, "held_out": of.held_out}

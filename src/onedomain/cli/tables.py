@@ -34,13 +34,15 @@ from onedomain.reporting.table import (
     words,
 )
 from onedomain.runs.manifest import AdaptationInfo
-from onedomain.training.run import Predictions, Run
+from onedomain.training.predictions import Predictions
+from onedomain.training.run import Run
 
 if TYPE_CHECKING:
     from onedomain.training.adapted import Adapted
 
 AVERAGE = "average unseen"
 DOMAINS_A_TABLE = 6  # columns of names that fit beside each other
+FEW_TO_RANK = 7  # domains: of fewer, a correlation of 0.8 is within chance (two-sided, 5%)
 DOUBTS = ("uncertainty", "predictive_entropy", "mutual_information")  # of a prediction
 UNCERTAINTY = {
     "brier": "Brier",
@@ -108,6 +110,8 @@ def uncertainty(
         rows.append(Row(label, cells, MEAN, apart=True) if label == AVERAGE else Row(label, cells))
     found = evaluation.rank_correlation()
     told = f"Rank correlation of domain score and accuracy lost, unseen domains: {found or 0:.2f}"
+    if len(evaluation.unseen) < FEW_TO_RANK:
+        told += f"; over {len(evaluation.unseen)} domains that may be chance"
     return Table(title, corner, numbers(*metrics.values()), rows, () if found is None else [told])
 
 

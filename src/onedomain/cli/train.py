@@ -30,6 +30,11 @@ class Options:
         "--source DIR", "Train on these instead: one sub-folder per class.", group=shared.OWN_IMAGES
     )
     size: str | None = shared.option("--size HxW", "Bring them to this size.", group=shared.OWN_IMAGES)
+    held_out: str | None = shared.option(
+        "--held-out DIR",
+        "More images of the same domain, not trained on but scored; by default 5% of 400 images or more.",
+        group=shared.OWN_IMAGES,
+    )
     out: str | None = shared.option(
         "--out DIR", "Where the run is kept. [runs/BENCHMARK-METHOD-SEED]", group=shared.RUN_FOLDER
     )
@@ -40,14 +45,12 @@ class Options:
     data: str | None = shared.data()
     device: str | None = shared.device()
     threads: int | None = shared.threads()
-    score: bool = shared.option(
-        "--evaluate/--no-evaluate", "Score on the benchmark's domains afterwards.", group=shared.OUTPUT, default=True
-    )
+    score: bool = shared.option("--evaluate/--no-evaluate", "Score afterwards.", group=shared.OUTPUT, default=True)
     json: bool = shared.json()
 
 
 def train(options: Options) -> None:
-    """Train a method on one domain, then score it on the unseen ones.
+    """Train a method on one domain, then score it on the unseen ones, or on held-out images of --source.
 
     Without options: ERM on digits-lite. Killed or stopped, it goes on with --resume and ends with the same weights.
     """
@@ -66,6 +69,7 @@ def train(options: Options) -> None:
         benchmark=options.benchmark,
         source=options.source,
         size=options.size,
+        held_out=options.held_out,
         method=options.method,
         seed=options.seed,
         network=options.network,
@@ -89,11 +93,14 @@ def train(options: Options) -> None:
         )
     except Interrupted as stopped:
         again = ["onedomain", "train", "--resume", "--out", str(folder)]
-        again += shared.as_typed(options, "source", "track", "data", "device", "threads")
+        again += shared.as_typed(options, "source", "held-out", "track", "data", "device", "threads")
         raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}", stopped.exit_code) from None
     benchmark = request.find_benchmark()
     if benchmark and options.score:
         show_and_keep(run, score_on(run, benchmark, data_folder(options.data)), benchmark, options.json)
+    elif options.score and run.held_out:
+        at_home = run.manifest.source.name
+        show_and_keep(run, run.evaluate({at_home: run.held_out}, seen=[at_home]), None, options.json)
     elif options.json:
         told = {"run": str(folder), "method": run.manifest.method, "seed": run.manifest.seed}
         print_json({**told, "train_seconds": run.seconds})

@@ -38,7 +38,7 @@ def no_image(folder: Path, what: str = "image") -> UserError:
 
 def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.ndarray:
     """One image file as (height, width, channels) bytes, upright, on white where it is transparent."""
-    from PIL import Image, ImageOps
+    from PIL import ImageOps
 
     if channels not in (1, 3):
         raise UserError(str(file), f"cannot be read with {channels} channels", "1 (grey) or 3 (colour)")
@@ -47,12 +47,18 @@ def decode_image(file: Path, size: tuple[int, int] | None, channels: int) -> np.
             raise UserError(str(file), f"has pixels of type {opened.mode}", "8 or 16 bits a channel")
         if size is not None:
             opened.draft(None, (2 * size[1], 2 * size[0]))  # a large JPEG need not be decoded in full
-        picture = ImageOps.exif_transpose(opened)
-        if picture.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255
-            picture = Image.fromarray((np.asarray(picture) // 257).astype(np.uint8))
-        if picture.has_transparency_data:
-            picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture.convert("RGBA"))
-        image = picture.convert("RGB" if channels == 3 else "L")
+        return as_pixels(ImageOps.exif_transpose(opened), size, channels)
+
+
+def as_pixels(picture: Any, size: tuple[int, int] | None, channels: int) -> np.ndarray:
+    """An image of Pillow as (height, width, channels) bytes."""
+    from PIL import Image
+
+    if picture.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255
+        picture = Image.fromarray((np.asarray(picture) // 257).astype(np.uint8))
+    if picture.has_transparency_data:
+        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture.convert("RGBA"))
+    image = picture.convert("RGB" if channels == 3 else "L")
     if size is not None and image.size != (size[1], size[0]):
         image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.asarray(image)

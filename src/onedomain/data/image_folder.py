@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ _LOOKED_AT = 200  # images, to find out their size
 
 
 def image_folder(
-    path: str | Path,
+    path: Any,
     *,
     name: str | None = None,
     split: str = "all",
@@ -35,11 +36,16 @@ def image_folder(
 ) -> Domain:
     """A folder with one sub-folder per class, or a table (.csv, .parquet) with the columns `path` and `label`.
 
+    The table may also be a DataFrame of pandas, whose paths are taken from the current folder.
     `size` is (height, width). Without it, images of one size stay as they are up to 224 pixels a side, and others are
     brought to 160×160 (or 32×32, if they are small). `classes` are those of a model that knows them already.
     """
-    root = as_path(path, "images")
-    found = _of_table(root) if root.suffix.lower() in TABLES else _of_folder(root, classes is None)
+    if hasattr(path, "columns"):
+        root = Path("DataFrame")
+        found = _of_columns(root, {str(each): path[each].astype(str).tolist() for each in path.columns}, Path())
+    else:
+        root = as_path(path, "images")
+        found = _of_table(root) if root.suffix.lower() in TABLES else _of_folder(root, classes is None)
     names = tuple(classes or sorted({label for _, label in found}))
     for label in dict.fromkeys(label for _, label in found):
         if label not in names:
@@ -63,7 +69,10 @@ def _of_folder(root: Path, all_needed: bool) -> list[tuple[Path, str]]:
 
 def _of_table(table: Path) -> list[tuple[Path, str]]:
     """Paths are taken from the folder of the table."""
-    columns = _columns(table)
+    return _of_columns(table, _columns(table), table.parent)
+
+
+def _of_columns(table: Path, columns: dict[str, list[str]], folder: Path) -> list[tuple[Path, str]]:
     chosen = []
     for wanted in (_PATHS, _LABELS):
         names = [each for each in columns if each.lower() in wanted]
@@ -74,7 +83,7 @@ def _of_table(table: Path) -> list[tuple[Path, str]]:
     for number, (file, label) in enumerate(zip(*chosen, strict=True), start=2):
         if not (file and label):
             raise UserError(str(table), f"line {number} has no {'label' if file else 'path'}", "both in every line")
-    return [(table.parent / file, label) for file, label in zip(*chosen, strict=True)]
+    return [(folder / file, label) for file, label in zip(*chosen, strict=True)]
 
 
 def _columns(table: Path) -> dict[str, list[str]]:

@@ -10,28 +10,40 @@ from typing import Any
 import numpy as np
 import torch
 
-from onedomain.data.domain import MOST_CLASSES, Domain, IntArray
+from onedomain.data.domain import MOST_CLASSES, Domain, Images, IntArray
+from onedomain.data.files_on_demand import read_images
+from onedomain.data.image_files import as_pixels, find_images
 from onedomain.data.image_folder import image_folder
-from onedomain.errors import UserError
+from onedomain.errors import UserError, unknown
 
 _CHANNELS = (1, 3, 4)
 
 
-def as_domain(data: Any, name: str = "source", split: str = "train", classes: Sequence[str] | None = None) -> Domain:
+def as_domain(
+    data: Any,
+    name: str = "source",
+    split: str = "train",
+    classes: Sequence[str] | None = None,
+    size: tuple[int, int] | None = None,
+    channels: int = 3,
+) -> Domain:
     """Anything that `od.fit` and `run.evaluate` accept, as a `Domain`.
 
-    `classes` are those of the source, when `data` is to be scored by a model that knows them already.
+    `classes` are those of the source, when `data` is to be scored by a model that knows them already. Files are brought
+    to `size`, (height, width), with so many channels.
     """
     if isinstance(data, Domain):
         return data
-    if isinstance(data, (str, Path)):
-        return image_folder(data, name=name, split=split, classes=classes)
+    if isinstance(data, (str, Path)) or _is_frame(data):
+        return image_folder(data, name=name, split=split, size=size, classes=classes, channels=channels)
     if isinstance(data, (tuple, list)) and len(data) == 2:
-        labels = _as_labels(data[1], name)
-        return Domain(name, split, as_images(data[0], name), labels, tuple(classes or _class_names(labels, name)))
+        labels, names = _as_labels(data[1], name, classes)
+        return Domain(name, split, as_images(data[0], name), labels, names)
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (Mapping, np.ndarray)):
         return _from_dataset(data, name, split, classes)
-    allowed = "(images, labels), a torch Dataset with a length, the path of an image folder, or a Domain"
+    allowed = (
+        "(images, labels), a torch Dataset with a length, an image folder, a table of paths and labels, or a Domain"
+    )
     raise UserError(name, f"got a {type(data).__name__}", allowed)
 
 
@@ -62,6 +74,43 @@ def as_images(images: Any, name: str = "images") -> np.ndarray:
     if not np.isfinite(array).all():
         raise UserError(name, "an image has a pixel that is NaN or infinite", "finite values")
     return array
+
+
+def as_unlabelled(images: Any, image_shape: tuple[int, int, int]) -> tuple[Images, tuple[str, ...]]:
+    """Images to be classified, and their names if they are files.
+
+    Files, those of folders too, and images of Pillow are brought to (height, width, channels). An array may be one
+    image of that shape.
+    """
+    height, width, channels = image_shape
+    each = [images] if isinstance(images, (str, Path)) or _is_picture(images) else images
+    if isinstance(each, (list, tuple)) and each and all(isinstance(one, (str, Path)) for one in each):
+        found = [file for one in map(Path, each) for file in (find_images(one) if one.is_dir() else [one])]
+        return read_images(found, size=(height, width), channels=channels), tuple(map(str, found))
+    if isinstance(each, (list, tuple)) and each and all(map(_is_picture, each)):
+        return np.stack([as_pixels(one, (height, width), channels) for one in each]), ()
+    order = (channels, height, width) if isinstance(images, torch.Tensor) else image_shape
+    if getattr(images, "shape", None) in (order, (height, width)):
+        images = images[None]
+    return as_images(images), ()
+
+
+def _is_picture(data: Any) -> bool:
+    """Whether it is an image of Pillow."""
+    return hasattr(data, "convert") and hasattr(data, "getbands")
+
+
+def check_values(name: str, given: tuple[float, float], trained: tuple[float, float]) -> None:
+    """Refuse images whose values lie where those of training did not: a network would answer, and be sure of it."""
+    low, high = trained
+    room = 0.5 * max(high - low, 1e-6)
+    outside = given[0] < low - room or given[1] > high + room
+    # Bytes become 0 to 1; a whole image within these is unlike what was normalised, or goes to 255.
+    plain = given[0] >= 0 and 0 < given[1] <= 1 and (low < -0.01 or high > 2)
+    if outside or plain:
+        is_like = "bytes, or floats from 0 to 1" if plain else f"values from {given[0]:.3g} to {given[1]:.3g}"
+        allowed = f"values as in training, from {low:.3g} to {high:.3g}"
+        raise UserError(name, f"images are {is_like}", allowed + (", or bytes" if trained == (0.0, 1.0) else ""))
 
 
 class _DatasetImages:
@@ -99,17 +148,30 @@ def _from_dataset(dataset: Any, name: str, split: str, classes: Sequence[str] | 
     if not (isinstance(item, (tuple, list)) and len(item) == 2):
         raise UserError(name, f"the dataset's items are {type(item).__name__}", "pairs of image and label")
     images = _DatasetImages(dataset, name)
-    labels = _as_labels(np.stack([np.asarray(dataset[i][1]) for i in range(len(dataset))]), name)
     own = getattr(dataset, "classes", None)
-    names = tuple(str(each) for each in own) if own else tuple(classes or _class_names(labels, name))
+    known = tuple(str(each) for each in own) if own else classes
+    labels, names = _as_labels(np.stack([np.asarray(dataset[i][1]) for i in range(len(dataset))]), name, known)
     return Domain(name, split, images, labels, names)
 
 
-def _as_labels(labels: Any, name: str) -> IntArray:
+def _is_frame(data: Any) -> bool:
+    """Whether it is a table of pandas, which need not be installed."""
+    return hasattr(data, "columns") and hasattr(data, "to_dict")
+
+
+def _as_labels(labels: Any, name: str, known: Sequence[str] | None) -> tuple[IntArray, tuple[str, ...]]:
+    """Labels as numbers, and the names of the classes: those that are known, the names given, or the numbers."""
     array = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else _as_array(labels, f"{name}: labels")
+    if array.ndim == 1 and array.size and all(isinstance(each, str) for each in array.tolist()):
+        names = tuple(known or sorted(set(array.tolist())))
+        places = {each: place for place, each in enumerate(names)}
+        for odd in set(array.tolist()) - set(places):
+            raise unknown(f"{name}: class", odd, names)
+        return np.array([places[each] for each in array.tolist()]), names
     if array.dtype.kind not in "iu":
-        raise UserError(name, f"labels are of type {array.dtype}", "whole numbers from 0")
-    return array.astype(np.int64)
+        raise UserError(name, f"labels are of type {array.dtype}", "whole numbers from 0, or names")
+    numbers = array.astype(np.int64)
+    return numbers, tuple(known or _class_names(numbers, name))
 
 
 def _as_array(values: Any, what: str) -> np.ndarray:

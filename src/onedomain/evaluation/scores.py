@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import torch
 
 from onedomain.components.predictive import Predictive
 from onedomain.data.corruptions import Corruption
+from onedomain.data.data_frame import data_frame
 from onedomain.data.domain import Batch, Domain
 from onedomain.data.memory import images_at_once
 from onedomain.errors import OnedomainError, UserError
@@ -89,6 +91,17 @@ class Evaluation:
             raise UserError("domains", "every one is seen", "at least one unseen domain")
         mean = mean_of([self.scores[name] for name in self.unseen], metric)
         return math.nan if mean is None else mean
+
+    def to_frame(self) -> Any:
+        """A row per domain, as a DataFrame of pandas."""
+        left_out = ("iou", "corruption")
+        return data_frame(
+            [
+                {name: value for name, value in vars(scores).items() if name not in left_out}
+                | {"domain": name, "unseen": name in self.unseen}
+                for name, scores in self.scores.items()
+            ]
+        )
 
     def rank_correlation(self) -> float | None:
         """Spearman's, over the unseen domains, between the domain score and the error: 1 if it ranks them as the

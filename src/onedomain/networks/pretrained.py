@@ -80,6 +80,14 @@ def usual_network(domain: Domain) -> str:
     return "resnet18"
 
 
+def say_if_too_small(network: object, image_shape: tuple[int, int, int]) -> None:
+    """A network for digits takes photographs as well, and averages what it sees of them: nobody is to be surprised."""
+    height, width, _ = image_shape
+    if network == "lenet" and min(height, width) >= PHOTOGRAPHS:
+        other = "efficientnet-lite0" if EfficientNetLite0.installed() else "resnet18"
+        say(f"note: lenet is for digits of 32×32, and images are {height}×{width}; for photographs: {other}")
+
+
 def file_digest(path: str | Path) -> str:
     """The file's name and a short SHA-256 of it: what run.yaml keeps of it."""
     import pooch

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from onedomain.data.data_frame import data_frame
 from onedomain.errors import UserError
 from onedomain.evaluation.outcome import Outcome
 from onedomain.evaluation.threshold import read_threshold
@@ -30,6 +31,10 @@ class RunRecords:
     metrics: list[dict[str, Any]] = field(repr=False)
     finished: bool
     _outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict, repr=False, compare=False)
+
+    def to_frame(self) -> Any:
+        """A row per domain and metric, as a DataFrame of pandas."""
+        return data_frame(self.results)
 
     @cached_property
     def identity(self) -> Identity:

@@ -14,7 +14,7 @@ from onedomain.components.state import check_tensors
 from onedomain.data.domain import Domain
 from onedomain.data.files import as_path
 from onedomain.data.folders import in_use
-from onedomain.data.own import as_domain, renamed
+from onedomain.data.own import as_domain
 from onedomain.data.progress import say
 from onedomain.errors import UserError
 from onedomain.evaluation.calibration import Calibration
@@ -23,11 +23,19 @@ from onedomain.methods.adapt import adaptation_class
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network, own_network
 from onedomain.networks.named import layer_names
-from onedomain.networks.pretrained import NO_WEIGHTS, file_digest, load_pretrained, usual_network, usual_weights
+from onedomain.networks.pretrained import (
+    NO_WEIGHTS,
+    file_digest,
+    load_pretrained,
+    say_if_too_small,
+    usual_network,
+    usual_weights,
+)
 from onedomain.networks.weights import load_weights
 from onedomain.runs.commandline import resume_command
 from onedomain.runs.layout import AUXILIARY, CALIBRATION, CHECKPOINT, METRICS, WEIGHTS
 from onedomain.runs.manifest import Manifest, read_manifest
+from onedomain.runs.photographs import usual_settings
 from onedomain.runs.recipe import Recipe, find_recipe
 from onedomain.runs.rows import read_metrics
 from onedomain.training.begin import (
@@ -63,19 +71,25 @@ def fit(
     usual: Mapping[str, Any] | None = None,
     held_out: Any = None,
     weights: str | Path | None = None,
+    size: tuple[int, int] | None = None,
     progress: bool = True,
     track: str | None = None,
 ) -> Run:
     """Train `method` on `source` alone.
 
-    `source` is (images, labels), a map-style torch Dataset, an image folder or a `Domain`; `network` any `nn.Module`
-    classifier, whose layers `embedding` and `perturb` name, or the name of one of the library's (by default the paper's
-    LeNet, a pretrained network for photographs, `fcn-small` for segmentation). With `out` the run is kept in a folder,
+    `source` is (images, labels), a map-style torch Dataset, an image folder, a table of paths and labels, or a
+    `Domain`; `size`, (height, width), is what files are brought to. `network` is any `nn.Module` classifier, whose
+    layers `embedding` and `perturb` name, or the name of one of the library's (by default the paper's LeNet, a
+    pretrained network for photographs, `fcn-small` for segmentation). With `out` the run is kept in a folder,
     with checkpoints, and `resume=True` resumes it. `weights` is a file to start from, such as ImageNet weights of a
     ResNet-50, or "none" for random ones; standard error names what was loaded of it.
 
+    Photographs have a recipe of their own, for fine-tuning if there are weights to start from; settings that `method`
+    was made with take precedence.
+
     `held_out` are further images of the source domain, never trained on: `out_of_domain` of a prediction compares with
-    their scores. Without them, 5% of a source of 400 images or more are set aside for that, at most 1,000.
+    their scores, and the run keeps them as `held_out`. Without them, 5% of a source of 400 images or more are set aside
+    for that, at most 1,000.
 
     `recipe` is the name of one of the method's (`onedomain methods NAME` lists them), or a file that `onedomain tune`
     wrote. Settings that `method` was given by itself, and `steps`, take precedence.
@@ -89,16 +103,16 @@ def fit(
     method = method_class(method)() if isinstance(method, str) else method
     if not isinstance(method, Method):
         raise UserError("method", f"got a {type(method).__name__}", "a method's name, or an object such as od.ERM()")
-    # A new object: the one given may serve other runs.
     found = find_recipe(recipe, method.name, method.recipes)
     given = method.settings.model_dump(exclude_unset=True) | ({} if steps is None else {"steps": steps})
-    method = type(method)(**{**found.settings, **given})
     seed = checked_seed(seed)
-    domain = as_domain(source)
+    if size is not None and not isinstance(source, (str, Path)):
+        raise UserError("size", f"given for a {type(source).__name__}", "a folder, or a table of paths and labels")
+    domain = as_domain(source, size=size)
     if held_out is None:
         domain, kept = set_aside(domain, seed)
     else:
-        kept = renamed(as_domain(held_out, "held out", "held out", domain.classes), "held out")
+        kept = as_domain(held_out, "held out", "held out", domain.classes, size=domain.image_shape[:2])
         if kept.image_shape != domain.image_shape:
             raise UserError("held_out", f"images are {kept.image_shape}", f"{domain.image_shape}, as the source")
     domain = domain.require_every_class()
@@ -110,24 +124,33 @@ def fit(
     folder = None if out is None else as_path(out, "out")
     with seeded(seed):
         chosen = usual_network(domain) if network is None else network
+        say_if_too_small(chosen, domain.image_shape)
         named = _named(chosen, len(domain.classes), domain.image_shape, embedding, perturb)
-    started_from = None
-    if weights is None and folder is not None and resume and (folder / CHECKPOINT).exists():
+    goes_on = folder is not None and resume and (folder / CHECKPOINT).exists()
+    file = None if weights == NO_WEIGHTS else weights
+    started_from = None if file is None else file_digest(file)
+    if folder is not None and goes_on and weights is None:
         started_from = read_manifest(folder).network.weights  # the checkpoint holds what became of them
-    else:
-        started_from = _start_from(weights, named, method, domain, where, progress)
+    elif weights is None:
+        file = usual_weights(named.module)
+    here: dict[str, Any] = {}
+    if usual is None and benchmark is None and isinstance(chosen, str):
+        pretrained = bool(file or started_from)
+        usual = here = usual_settings(method.name, domain.image_shape, len(domain), pretrained, domain.dense)
+    method = type(method)(**{**here, **found.settings, **given})  # a new object: the one given may serve other runs
+    if not goes_on:
+        started_from = _start_from(file, named, method, domain, where, progress)
     with seeded(seed):  # a dataset may be random, and must look the same when the run is resumed
         set_up_to_train(method, named, domain, where, seed=seed, folder=folder)
         manifest = describe_run(method, domain, seed, benchmark, where, started_from, usual, found.name)
-    run = Run(method, manifest, folder=folder)
+    run = Run(method, manifest, folder=folder, held_out=kept)
     return trained(run, method, domain, kept, resume=resume, progress=progress, track=track)
 
 
 def _start_from(
-    weights: str | Path | None, named: NamedNetwork, method: Method, domain: Domain, device: torch.device, shown: bool
+    file: str | Path | None, named: NamedNetwork, method: Method, domain: Domain, device: torch.device, shown: bool
 ) -> str | None:
-    """Load the weights that were asked for, or those that the network comes with; what run.yaml keeps of them."""
-    file = None if weights == NO_WEIGHTS else weights or usual_weights(named.module)
+    """Load weights and give the head its start; what run.yaml keeps of the file."""
     if file is not None:
         say(load_pretrained(named.module, file))
     if method.settings.head_start:

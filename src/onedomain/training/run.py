@@ -14,10 +14,10 @@ import torch
 
 from onedomain._version import __version__
 from onedomain.data.corruptions import in_record
-from onedomain.data.domain import Domain, IntArray
+from onedomain.data.domain import Domain
 from onedomain.data.files import as_path, to_json_lines, write_atomically
 from onedomain.data.folders import SECONDS_TO_WAIT, sole_use
-from onedomain.data.own import as_domain, as_images, renamed
+from onedomain.data.own import as_domain, as_unlabelled, check_values, renamed
 from onedomain.data.progress import progress as show_progress
 from onedomain.errors import UserError, unknown
 from onedomain.evaluation.calibration import Calibration
@@ -34,46 +34,35 @@ from onedomain.runs.outcomes import save_outcome
 from onedomain.runs.rows import read_records
 from onedomain.training.adapt import adapt
 from onedomain.training.checkpoint import save_checkpoint
+from onedomain.training.predictions import Predictions
 from onedomain.training.snapshots import save_embeddings
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """What a model predicts of images: one class per image, the probability of every class, and the uncertainty.
-
-    `probabilities` are the network's, and `labels` their largest. `uncertainty` is their entropy, in nats: 0 when
-    certain, log(classes) when clueless. `mean_probabilities` are the mean of a model's Monte-Carlo draws,
-    `predictive_entropy` is its entropy, and `mutual_information` what the draws disagree about, in nats too; of a model
-    that draws nothing these are the probabilities, their entropy, and 0. `domain_score` says how unlike the source an
-    image is, and `out_of_domain` whether 95% of held-out source images score lower; both are None for a run without a
-    calibration. For dense outputs all but the probabilities (N, C, H, W) and these two are maps (N, H, W).
-    """
-
-    labels: IntArray
-    probabilities: np.ndarray
-    uncertainty: np.ndarray
-    classes: tuple[str, ...]
-    mean_probabilities: np.ndarray
-    predictive_entropy: np.ndarray
-    mutual_information: np.ndarray
-    domain_score: np.ndarray | None = None
-    out_of_domain: np.ndarray | None = None
-
-    @property
-    def names(self) -> list[str]:
-        return [self.classes[label] for label in self.labels.ravel()]
-
-
-@dataclass
+@dataclass(repr=False)
 class Run:
     """A trained network with everything that is needed to use it."""
 
     method: Method
     manifest: Manifest
-    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    history: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     folder: Path | None = None
-    calibration: Calibration | None = field(default=None, repr=False)
+    calibration: Calibration | None = None
+    held_out: Domain | None = None  # images of the source that were not trained on; not kept in the folder
+
+    def __repr__(self) -> str:
+        """
+        >>> import numpy as np, onedomain as od
+        >>> od.fit("erm", (np.zeros((4, 16, 16), np.uint8), [0, 1, 0, 1]), steps=1, progress=False)
+        Run(erm on source: 4 images of 2 classes, lenet, seed 0, 1 steps)
+        """
+        manifest, source = self.manifest, self.manifest.source
+        network = manifest.network.name or manifest.network.own
+        learned = f"{manifest.method} on {source.name}: {source.count:,} images of {len(source.classes)} classes"
+        adapted = "" if manifest.adaptation is None else f", adapted to {manifest.adaptation.target}"
+        where = "" if self.folder is None else f", in {self.folder}"
+        steps = self.method.settings.steps
+        return f"Run({learned}{adapted}, {network}, seed {manifest.seed}, {steps} steps{where})"
 
     @property
     def network(self) -> NamedNetwork:
@@ -135,10 +124,13 @@ class Run:
     adapt = adapt
 
     def predict(self, images: Any, *, batch_size: int = 250) -> Predictions:
-        """Classify images, given as `as_images` takes them."""
-        array = as_images(images)
+        """Classify images: an array, one image or many, images of Pillow, paths of files, or of folders.
+
+        What comes from files or Pillow is brought to the size of the source; arrays must have it.
+        """
+        array, files = as_unlabelled(images, self.manifest.source.image_shape)
         unlabelled = Domain("images", "predict", array, np.zeros(len(array), np.int64), self.classes)
-        self._check_images("images", unlabelled.image_shape, unlabelled.value_range)
+        self._check_images("images", unlabelled)
         rows = []
         dense = self.manifest.source.dense
         # Segmentation gives pixels times classes: single precision is enough, and half as large.
@@ -156,7 +148,7 @@ class Run:
         columns = {name: torch.cat([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
         if self.calibration is not None:
             columns["out_of_domain"] = columns["domain_score"] > self.calibration.threshold
-        return Predictions(labels=columns["probabilities"].argmax(1), classes=self.classes, **columns)
+        return Predictions(labels=columns["probabilities"].argmax(1), classes=self.classes, files=files, **columns)
 
     def save(self, folder: str | Path) -> Path:
         """Write the run folder; the weights as safetensors, readable by any other tool."""
@@ -248,11 +240,12 @@ class Run:
 
     def as_domain(self, data: Any, name: str, split: str) -> Domain:
         """Data in any form that `fit` takes, refused if its classes or the shape of its images do not fit this run."""
-        domain = renamed(as_domain(data, name, split, self.classes), name)
+        height, width, channels = self.manifest.source.image_shape
+        domain = renamed(as_domain(data, name, split, self.classes, (height, width), channels), name)
         if domain.classes != self.classes:
             given = f"has the {len(domain.classes)} classes {_list(domain.classes)}"
             raise UserError(name, given, f"those of the source, {_list(self.classes)}")
-        self._check_images(name, domain.image_shape, domain.value_range)
+        self._check_images(name, domain)
         return domain
 
     def not_adapted_to(self, domain: Domain) -> Domain:
@@ -268,15 +261,12 @@ class Run:
         note = f"{len(domain) - len(others)} adapted to, left out"
         return replace(others, note="; ".join(part for part in (domain.note, note) if part))
 
-    def _check_images(self, name: str, shape: tuple[int, int, int], value_range: tuple[float, float]) -> None:
-        trained_low, trained_high = self.manifest.source.value_range
-        if value_range == (0.0, 1.0) and (trained_low < -0.01 or trained_high > 1.01):
-            given = "images are bytes, or floats from 0 to 1"
-            raise UserError(name, given, f"values as in training, from {trained_low:.3g} to {trained_high:.3g}")
+    def _check_images(self, name: str, domain: Domain) -> None:
         expected = self.manifest.source.image_shape
-        if shape != expected:
-            given = "×".join(map(str, shape))
+        if domain.image_shape != expected:
+            given = "×".join(map(str, domain.image_shape))
             raise UserError(name, f"images are {given}", f"{'×'.join(map(str, expected))} (height, width, channels)")
+        check_values(name, domain.value_range, self.manifest.source.value_range)
 
 
 def _list(names: Sequence[str]) -> str:

@@ -31,6 +31,7 @@ class TrainingRequest:
     benchmark: str | None = None
     source: str | None = None
     size: str | None = None  # HEIGHTxWIDTH, to bring the images of `source` to
+    held_out: str | None = None  # a folder of further images of `source`
     method: str | None = None
     seed: int | None = None
     network: str | None = None
@@ -40,8 +41,10 @@ class TrainingRequest:
     def __post_init__(self) -> None:
         if self.benchmark and self.source:
             raise UserError("--source", "given together with --benchmark", "one of them")
-        if self.size and not self.source:
-            raise UserError("--size", "given without --source", "with a folder of your own images")
+        for name in ("size", "held_out"):
+            if getattr(self, name) and not self.source:
+                option = f"--{name.replace('_', '-')}"
+                raise UserError(option, "given without --source", "with a folder of your own images")
 
     @property
     def folder(self) -> Path:
@@ -107,7 +110,8 @@ class TrainingRequest:
         benchmark, method = self.find_benchmark(), self.configured()
         common = {"seed": self.seed or 0, "recipe": self.find_recipe(), **options}
         if benchmark is None:
-            return fit(method, source_folder(str(self.source), self.size), network=self.network, **common)
+            source = source_folder(str(self.source), self.size)
+            return fit(method, source, network=self.network, held_out=self.held_out, **common)
         folder = data_folder(data)
         source = benchmark.train(folder)
         if score:
