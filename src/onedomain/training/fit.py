@@ -127,11 +127,12 @@ def fit(
         say_if_too_small(chosen, domain.image_shape)
         named = _named(chosen, len(domain.classes), domain.image_shape, embedding, perturb)
     goes_on = folder is not None and resume and (folder / CHECKPOINT).exists()
-    file = None if weights == NO_WEIGHTS else weights
-    started_from = None if file is None else file_digest(file)
-    if folder is not None and goes_on and weights is None:
+    file, started_from = None, None
+    if weights is not None:
+        file = None if weights == NO_WEIGHTS else as_path(weights, "weights")
+    elif folder is not None and goes_on:
         started_from = read_manifest(folder).network.weights  # the checkpoint holds what became of them
-    elif weights is None:
+    else:
         file = usual_weights(named.module)
     here: dict[str, Any] = {}
     if usual is None and benchmark is None and isinstance(chosen, str):
@@ -140,6 +141,8 @@ def fit(
     method = type(method)(**{**here, **found.settings, **given})  # a new object: the one given may serve other runs
     if not goes_on:
         started_from = _start_from(file, named, method, domain, where, progress)
+    elif file is not None:
+        started_from = file_digest(file)
     with seeded(seed):  # a dataset may be random, and must look the same when the run is resumed
         set_up_to_train(method, named, domain, where, seed=seed, folder=folder)
         manifest = describe_run(method, domain, seed, benchmark, where, started_from, usual, found.name)
@@ -148,7 +151,7 @@ def fit(
 
 
 def _start_from(
-    file: str | Path | None, named: NamedNetwork, method: Method, domain: Domain, device: torch.device, shown: bool
+    file: Path | None, named: NamedNetwork, method: Method, domain: Domain, device: torch.device, shown: bool
 ) -> str | None:
     """Load weights and give the head its start; what run.yaml keeps of the file."""
     if file is not None:
