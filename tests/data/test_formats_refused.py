@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 import io
+import os
 import pickle
 import struct
 import zipfile
@@ -202,3 +204,25 @@ def test_a_pickle_is_refused_and_not_executed(tmp_path: Path) -> None:
     path.write_bytes(buffer.getvalue())
     refusal(lambda: formats.read_npz(path, "test"), path)
     assert not exploded.exists()
+
+
+def test_a_single_array_is_no_npz_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "mnist.npy", DIGITS)
+    (tmp_path / "mnist.npy").rename(tmp_path / "mnist.npz")
+    assert "it is no .npz file" in refusal(lambda: formats.read_npz(tmp_path / "mnist.npz", "test"), tmp_path)
+
+
+@pytest.mark.parametrize(("pack", "read"), [
+    (gzip.compress, lambda path: formats.read_idx(path, path)),
+    (bz2.compress, formats.read_usps_libsvm),
+])  # fmt: skip
+def test_a_small_file_that_unpacks_to_a_huge_one_is_refused(pack, read, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(formats, "MOST_BYTES", 1000)
+    (tmp_path / "packed").write_bytes(pack(bytes(1001)))
+    assert "it unpacks to more than 1,000 bytes" in refusal(lambda: read(tmp_path / "packed"), tmp_path)
+
+
+@pytest.mark.parametrize("read", [formats.read_mat, formats.read_usps_libsvm, lambda path: formats.read_npz(path, "x")])
+def test_a_pipe_is_not_waited_for(read, tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "is no file" in refusal(lambda: read(tmp_path / "pipe"), tmp_path)

@@ -122,9 +122,9 @@ def changed_since(note: Path, made: Mapping[str, Any]) -> tuple[str, Any] | None
         write_atomically(note, json.dumps(made, indent=2) + "\n")
         return None
     try:
-        before = json.loads(note.read_text(encoding="utf-8"))
+        before = json.loads(read_file(note))
         return next(((key, before.get(key)) for key, value in made.items() if before.get(key) != value), None)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return next(iter(made)), None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import math
 import struct
 import zipfile
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 # Pillow would try some fifty formats, and start a program for one of them.
 IMAGE_FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
+
+MOST_BYTES = 2**31 - 1  # that a packed file may hold; the largest published one holds 1.5·10⁹
 
 Images = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
@@ -50,7 +53,7 @@ def _idx(path: Path, magic: int, dimensions: int) -> Images:
     with decoding(path, "a whole idx file, plain or gzip"):
         content = path.read_bytes()
         if content.startswith(_GZIP):
-            content = gzip.decompress(content)
+            content = _unpacked(gzip.GzipFile(fileobj=io.BytesIO(content)))
     header = 4 * (1 + dimensions)
     if len(content) < header:
         raise UserError(str(path), f"ends after {len(content)} bytes", f"a header of {header} bytes, then data")
@@ -85,7 +88,7 @@ def _mat_variables(content: bytes, wanted: tuple[str, ...]) -> dict[str, npt.NDA
     found = {}
     for kind, element in _mat_elements(memoryview(content)[128:], order):
         if kind == _MAT_COMPRESSED:
-            kind, element = next(_mat_elements(memoryview(zlib.decompress(element)), order), (0, element))
+            kind, element = next(_mat_elements(memoryview(_inflated(element)), order), (0, element))
         parts = list(_mat_elements(element, order)) if kind == _MAT_MATRIX else []
         if len(parts) < 4:
             continue
@@ -99,6 +102,23 @@ def _mat_variables(content: bytes, wanted: tuple[str, ...]) -> dict[str, npt.NDA
         array = np.frombuffer(numbers, order + _MAT_STORAGE[storage]).astype(_MAT_CLASSES[kind], copy=False)
         found[name] = array.reshape(np.frombuffer(shape, order + "u4").tolist(), order="F")
     return found
+
+
+def _inflated(element: memoryview) -> bytes:
+    inflate = zlib.decompressobj()
+    content = inflate.decompress(element, MOST_BYTES)
+    if not inflate.eof:
+        raise ValueError(f"it is cut off, or unpacks to more than {MOST_BYTES:,} bytes")
+    return content
+
+
+def _unpacked(file: io.BufferedIOBase) -> bytes:
+    """All of a packed file, unless a small one says that it is a huge one."""
+    with file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"it unpacks to more than {MOST_BYTES:,} bytes")
+    return content
 
 
 def _mat_elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
@@ -136,7 +156,7 @@ def read_usps_h5(path: Path, split: str) -> Arrays:
 def read_usps_libsvm(path: Path) -> Arrays:
     """USPS as LIBSVM publishes it: bzip2, one line "label index:value …" per image; label 1 is the digit 0."""
     with decoding(path, "a whole bzip2 file"):
-        lines = bz2.decompress(path.read_bytes()).splitlines()
+        lines = _unpacked(bz2.BZ2File(path)).splitlines()
     pixels = np.zeros((len(lines), _USPS_SIDE**2))  # what a sparse line leaves out is 0
     labels = np.zeros(len(lines))
     every_index = np.arange(1, _USPS_SIDE**2 + 1)
@@ -211,17 +231,21 @@ def npz_counts(path: Path) -> dict[str, int]:
 
 
 def npz_array(path: Path, key: str) -> npt.NDArray[Any]:
-    with decoding(path, "a whole .npz file of plain arrays"), np.load(path, allow_pickle=False) as archive:
-        if key not in archive.files:
-            found = ", ".join(archive.files) or "-"
-            raise UserError(str(path), f"'{key}' is missing", f"x_<split> and y_<split>; found: {found}")
-        try:
-            array: npt.NDArray[Any] = archive[key]
-        except ValueError as error:
-            if "pickle" not in str(error):
-                raise
-            problem = f"'{key}' holds Python objects, which are never loaded"
-            raise UserError(str(path), problem, "plain arrays of numbers") from error
+    with decoding(path, "a whole .npz file of plain arrays"), path.open("rb") as file:
+        if not zipfile.is_zipfile(file):  # numpy would take a .npy file of any name
+            raise ValueError("it is no .npz file")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            if key not in archive.files:
+                found = ", ".join(archive.files) or "-"
+                raise UserError(str(path), f"'{key}' is missing", f"x_<split> and y_<split>; found: {found}")
+            try:
+                array: npt.NDArray[Any] = archive[key]
+            except ValueError as error:
+                if "pickle" not in str(error):
+                    raise
+                problem = f"'{key}' holds Python objects, which are never loaded"
+                raise UserError(str(path), problem, "plain arrays of numbers") from error
     if not isinstance(array, np.ndarray):  # numpy returns anything else as bytes
         raise UserError(str(path), f"'{key}' is no array", "plain arrays of numbers")
     return array
@@ -254,6 +278,8 @@ def pair(where: Path | str, images: Images, labels: Labels) -> Arrays:
 def decoding(path: Path | str, allowed: str) -> Iterator[None]:
     """Report whatever a decoder raises in one line: zlib, HDF5 and Pillow do not document their errors."""
     try:
+        if isinstance(path, Path) and path.exists() and not path.is_file():  # a pipe would be waited for without end
+            raise UserError(str(path), "is no file", allowed)
         yield
     except UserError:
         raise
@@ -268,8 +294,8 @@ def open_image(path: Path, allowed: str, formats: tuple[str, ...] = IMAGE_FORMAT
     from PIL import Image
 
     with decoding(path, allowed):
-        if not path.is_file():  # a pipe would be waited for without end
-            raise UserError(str(path), "is no file" if path.exists() else "does not exist", allowed)
+        if not path.exists():
+            raise UserError(str(path), "does not exist", allowed)
         with Image.open(path, formats=formats) as opened:
             if opened.format == "TIFF":
                 _silence_libtiff()

@@ -236,7 +236,7 @@ class Run:
             old = read_records(path)
             kept = [row for row in old if (row.get("benchmark"), row["domain"]) not in replaced]
             write_atomically(path, to_json_lines(kept + new))
-            save_embeddings(self.folder, self.method)
+            save_embeddings(self.folder, self.method, self.manifest.source.image_shape)
 
     def as_domain(self, data: Any, name: str, split: str) -> Domain:
         """Data in any form that `fit` takes, refused if its classes or the shape of its images do not fit this run."""

@@ -12,7 +12,7 @@ import torch
 
 from onedomain.components.augmented_domains import EMBEDDED
 from onedomain.components.compact import as_vectors
-from onedomain.data.arrays import SUFFIX, not_ours, save_arrays
+from onedomain.data.arrays import SUFFIX, Form, check_forms, not_ours, save_arrays
 from onedomain.data.domain import Domain
 from onedomain.data.memory import PIXELS, PIXELS_WITH_GRADIENTS, images_at_once
 from onedomain.methods.base import Method
@@ -45,16 +45,17 @@ class Snapshots:
         save_arrays(self.folder / SNAPSHOTS / f"step-{step:09d}{SUFFIX}", {"step": step}, seen)
 
 
-def save_embeddings(folder: Path, method: Method) -> None:
-    """Embed some images of every augmented domain of a run folder by the trained network."""
+def save_embeddings(folder: Path, method: Method, shape: tuple[int, int, int]) -> None:
+    """Embed some images, of this shape, of every augmented domain of a run folder by the trained network."""
     for path in numbered(folder, ".npy"):
         try:
-            images = np.load(path, mmap_mode="r")[:EMBEDDED].astype(np.float32)
+            images = np.lib.format.open_memmap(path, mode="r")[:EMBEDDED]
         except (OSError, ValueError) as error:
             raise not_ours(path, error) from None
+        check_forms(path, {"images": images}, {"images": Form("f", ("count", *shape))})
+        images = images.astype(np.float32)
         parts = []
-        _, height, width, _ = images.shape
-        at_once = images_at_once(height, width, BATCH)
+        at_once = images_at_once(*shape[:2], BATCH)
         for start in range(0, len(images), at_once):
             pixels = torch.from_numpy(images[start : start + at_once]).permute(0, 3, 1, 2).to(method.device)
             embedding = method.predictive(pixels, draws=0).embedding

@@ -25,6 +25,7 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 SIDE = 32
 LITE_SOURCE, LITE_TARGET = 6_000, 1_000  # the first training and test images, of which `cifar10-c-lite` is made
 LITE_CALIBRATION = (3_000, 4_000)  # test images whose corrupted copies are not scored there
+MOST_BYTES = 2**26  # of a file of the archive; published ones hold 10,000 images
 _PLANES = 3 * SIDE * SIDE  # bytes per image: all red values, then green, then blue
 
 
@@ -43,6 +44,8 @@ def from_archive(version: Version, split: str, path: Path) -> Arrays:
         for member in archive:
             inside = member.name.removeprefix("./")
             file = archive.extractfile(member) if inside in wanted else None
+            if file is not None and member.size > MOST_BYTES:  # a small archive may say so
+                raise UserError(f"{path}: {inside}", f"is of {member.size:,} bytes", f"at most {MOST_BYTES:,}")
             if file is not None:
                 found[inside] = file.read()
     for inside in wanted:

@@ -193,7 +193,7 @@ def read_labels(found: Corrupted, clean: np.ndarray | None) -> np.ndarray:
 
 def _mapped(path: Path) -> np.ndarray:
     with decoding(path, "a whole .npy file of plain numbers"):
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.lib.format.open_memmap(path, mode="r")  # no archive, and no Python objects
 
 
 # Severities of which the first lies nearer to the clean images than the second, by the mean distance of pixels. It

@@ -7,6 +7,7 @@ A sequence is a folder as published, such as SYNTHIA-SEQS-01-DAWN, whose left fr
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -104,9 +105,12 @@ class Synthia(InOnePlace):
             for start in range(0, len(domain), AT_ONCE):
                 domain.batch(range(start, min(start + AT_ONCE, len(domain))))
             stems = [frame.image.stem for frame in frames]
-            gaps = sorted(set(range(int(stems[-1]))) - set(map(int, stems))) if all(map(str.isdecimal, stems)) else []
-            if gaps:
-                row.add(f"{name}: {len(gaps)} frames are missing, the first is {gaps[0]:0{len(stems[0])}d}")
+            if all(map(str.isdecimal, stems)):
+                numbers = set(map(int, stems))
+                gaps = max(numbers) + 1 - len(numbers)
+                first = next(number for number in itertools.count() if number not in numbers)
+                if gaps:
+                    row.add(f"{name}: {gaps} frames are missing, the first is {first:0{len(stems[0])}d}")
 
 
 SYNTHIA = Synthia(
