@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor, nn
 
+from onedomain.networks.distributed import average
 from onedomain.settings import Settings
+
+Kind = TypeVar("Kind", bound=torch.optim.Optimizer)
 
 
 def descend(
@@ -22,24 +27,41 @@ def descend(
     2.4
     """
     optimiser.zero_grad()
-    if scaler is None:
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-    else:
-        scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-        scaler.step(optimiser)
+    (loss if scaler is None else scaler.scale(loss)).backward()  # type: ignore[no-untyped-call]
+    take_step(optimiser, scaler)
+    if scaler is not None:
         scaler.update()
     return {name: value.detach() for name, value in {"loss": loss, **also}.items()}
+
+
+def take_step(optimiser: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None = None) -> None:
+    """Step down the gradients that are there, unless those of float16 are not finite; `scaler.update` then follows."""
+    if scaler is None or not scaler.is_enabled():
+        optimiser.step()
+    else:
+        _average_gradients(optimiser)  # before they are looked at: all processes must find the same
+        scaler.step(optimiser)
+
+
+def together(optimiser: Kind) -> Kind:
+    """The optimiser, which steps down the mean of the gradients of all processes that train together."""
+    optimiser.register_step_pre_hook(lambda stepping, *_: _average_gradients(stepping))
+    return optimiser
+
+
+def _average_gradients(optimiser: torch.optim.Optimizer) -> None:
+    average(p.grad for group in optimiser.param_groups for p in group["params"] if p.grad is not None)
 
 
 def new_optimiser(module: nn.Module, settings: Settings) -> torch.optim.Optimizer:
     """Adam or SGD, as the settings say."""
     rate, decay = settings.learning_rate, settings.weight_decay
     if settings.optimiser == "sgd":
-        return torch.optim.SGD(module.parameters(), rate, momentum=0.9, weight_decay=decay, nesterov=True)
+        sgd = torch.optim.SGD(module.parameters(), rate, momentum=0.9, weight_decay=decay, nesterov=True)
+        return together(sgd)
     return adam(module, rate, decay)
 
 
 def adam(module: nn.Module, learning_rate: float, weight_decay: float = 0.0) -> torch.optim.Adam:
     """Adam in its fused form: on a CPU the plain one takes longer than the LeNet's forward pass."""
-    return torch.optim.Adam(module.parameters(), learning_rate, weight_decay=weight_decay, fused=True)
+    return together(torch.optim.Adam(module.parameters(), learning_rate, weight_decay=weight_decay, fused=True))

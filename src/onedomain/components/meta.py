@@ -18,6 +18,7 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from onedomain.components.equations import task_loss
+from onedomain.networks.distributed import averaged, in_shares
 from onedomain.networks.named import logits_of
 from onedomain.networks.precision import full, passing
 
@@ -46,7 +47,10 @@ class Model:
 
 
 class MetaGradient(NamedTuple):
-    """Eq. 9: the gradient by parameter name, and the losses it is the gradient of, without a graph."""
+    """Eq. 9: the gradient by parameter name, and the losses it is the gradient of, without a graph.
+
+    Of processes that train together each has a gradient whose mean is that one: an optimiser averages them.
+    """
 
     gradients: Parameters
     source_loss: Tensor  # as source_loss returned it, like the next never scaled
@@ -115,7 +119,8 @@ def meta_gradient(
     for _ in range(inner_steps):
         here = path[-1]
         losses.append(source_loss(here))
-        inner_gradients.append(gradients([losses[-1].sum() * scale], here.params.values(), create_graph=second_order))
+        inner = gradients([losses[-1].sum() * scale], here.params.values(), create_graph=second_order)
+        inner_gradients.append(averaged(inner))
         theta_hat = {
             # Detached: a graph back to θ would only make the meta-test carry what the product below adds.
             name: torch.sub(start.detach(), gradient.detach(), alpha=rate / scale).requires_grad_()
@@ -149,15 +154,16 @@ def batch_losses(
     `half` is the precision of the passes, as a `NamedNetwork` has it.
     """
 
-    def passed(images: Tensor) -> Any:
+    def losses(images: Tensor, labels: Tensor) -> Any:
         with passing(half, images.device):
-            return full(model(images))
+            logits = model(images)
+        return loss(full(logits), labels)
 
     if model.mixes_samples:
-        return torch.stack([loss(passed(images), labels).mean() for images, labels in batches])
-    images = torch.cat([images for images, _ in batches])
-    logits = passed(images).split([len(images) for images, _ in batches])
-    return torch.stack([loss(part, labels).mean() for part, (_, labels) in zip(logits, batches, strict=True)])
+        return torch.stack([in_shares(losses, *batch).mean() for batch in batches])
+    images, labels = (torch.cat(column) for column in zip(*batches, strict=True))
+    parts = torch.split(in_shares(losses, images, labels), [len(images) for images, _ in batches])
+    return torch.stack([part.mean() for part in parts])
 
 
 def gradients(

@@ -17,6 +17,7 @@ from torch.distributions import Beta
 from onedomain.components.compact import as_vectors
 from onedomain.errors import UserError
 from onedomain.networks import NamedNetwork
+from onedomain.networks.distributed import gathered, own
 from onedomain.networks.hooks import added, probe, watched
 from onedomain.networks.named import IMAGE
 from onedomain.networks.precision import full, passing
@@ -38,12 +39,14 @@ class Noise:
     b: Tensor
     tau: Tensor
     image: bool = False  # whether the first of the layers is the image itself, whose noise is smooth
+    of: int | None = None  # how many samples the batch has of which these are a process's share; all have their draws
 
     def draw(self, count: int) -> list[Tensor]:
         """Softplus(e), e ~ N(μ, σ), for every layer, drawn `count` times: (count, N, …), with gradients to φ."""
         smooth = [self.image and place == 0 for place in range(len(self.mu))]
         drawn = zip(self.mu, smooth, strict=True)
-        return self._with([smooth_normal(count, mu) if smoothly else _normal(count, mu) for mu, smoothly in drawn])
+        draws = ((smooth_normal if smoothly else _normal, mu) for mu, smoothly in drawn)
+        return self._with([self._own(draw(count, mu, samples=self.of)) for draw, mu in draws])
 
     def draw_alike(self, count: int, seed: int) -> list[Tensor]:
         """The same, with one standard normal draw for all samples: what is drawn for one does not depend on others."""
@@ -60,8 +63,12 @@ class Noise:
 
     def draw_mix(self, count: int) -> Tensor:
         """λ ~ Beta(a, b) of every sample and draw, (count, N), with gradients to φm (implicit reparameterisation)."""
-        mix: Tensor = Beta(self.a, self.b).rsample((count,))
-        return mix
+        a, b = (self.a, self.b) if self.of is None else (gathered(self.a, self.of), gathered(self.b, self.of))
+        return self._own(Beta(a, b).rsample((count,)))
+
+    def _own(self, drawn: Tensor) -> Tensor:
+        """Of draws for the samples of a whole batch those of this share."""
+        return drawn if self.of is None else own(drawn, dim=1)
 
 
 class _Softplus(torch.autograd.Function):
@@ -210,21 +217,27 @@ def _twin(layer: nn.Module | None, before: Tensor, after: Tensor, start: float) 
     return twin.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def _normal(count: int, like: Tensor) -> Tensor:
-    """Standard normal draws, (count, *like.shape), in the memory layout of `like`: mixed layouts are slow to add."""
+def _normal(count: int, like: Tensor, samples: int | None = None) -> Tensor:
+    """Standard normal draws, (count, *like.shape), in the memory layout of `like`: mixed layouts are slow to add.
+
+    For so many `samples`, if they are not as many as `like` has.
+    """
+    n = len(like) if samples is None else samples
     if like.dim() == 4 and like.is_contiguous(memory_format=torch.channels_last):
-        n, c, h, w = like.shape
+        _, c, h, w = like.shape
         return torch.randn(count, n, h, w, c, device=like.device, dtype=like.dtype).permute(0, 1, 4, 2, 3)
-    return torch.randn(count, *like.shape, device=like.device, dtype=like.dtype)
+    return torch.randn(count, n, *like.shape[1:], device=like.device, dtype=like.dtype)
 
 
-def smooth_normal(count: int, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
+def smooth_normal(
+    count: int, like: Tensor, generator: torch.Generator | None = None, samples: int | None = None
+) -> Tensor:
     """Standard normal at every place of an image, and alike at places near each other: (count, *like.shape).
 
     Each image draws how smooth: between 2 and 16 independent values along a side, linear in between. White noise is
     what the first convolution averages away; other cameras and places differ in what is larger than a few pixels.
     """
-    samples, channels, *size = like.shape
+    samples, channels, *size = len(like) if samples is None else samples, *like.shape[1:]
     drawn = torch.zeros(count * samples, channels, *size, dtype=torch.float32)
     which = torch.randint(len(SMOOTH_SIDES), (count * samples,), generator=generator)
     for place, side in enumerate(SMOOTH_SIDES):

@@ -24,6 +24,7 @@ class Made:
     share: Tensor  # 1 − λ, (kinds, K, N)
     labels: Tensor  # (kinds, K, N, classes, …)
     weights: Tensor  # of the kinds' losses
+    of: int  # how many samples there are, of which N may be one process's share
 
     @property
     def parts(self) -> dict[str, Tensor]:
@@ -39,7 +40,9 @@ class Made:
         def leaf(tensor: Tensor) -> Tensor:
             return tensor.detach().requires_grad_(tensor.requires_grad)
 
-        return Made([leaf(offset) for offset in self.offsets], leaf(self.share), leaf(self.labels), self.weights)
+        return Made(
+            [leaf(offset) for offset in self.offsets], leaf(self.share), leaf(self.labels), self.weights, self.of
+        )
 
     def weighed(self, values: Tensor) -> Tensor:
         """(kinds, K, N) → (K,): the mean over the samples of each domain, the kinds by their weights."""
@@ -82,7 +85,8 @@ def make_domains(noise: Noise, labels: Labels, count: int, weights: tuple[float,
         kinds.append((of_mixed, 1 - mix, mixed_labels(noise, labels, mix, rho)))
     weighed, shares, labelled = zip(*kinds, strict=True)
     weight = torch.tensor(weighed, device=hard.device)
-    return Made(noise.draw(count), torch.stack(shares), torch.stack(labelled), weight)
+    of = len(hard) if noise.of is None else noise.of
+    return Made(noise.draw(count), torch.stack(shares), torch.stack(labelled), weight, of)
 
 
 def mixed_labels(noise: Noise, labels: Labels, mix: Tensor, rho: float) -> Tensor:

@@ -24,6 +24,7 @@ from onedomain.components.equations import (
 )
 from onedomain.components.state import Stateful, check, check_names
 from onedomain.data.domain import Domain
+from onedomain.networks.distributed import average, in_shares
 
 WAE_COST = 0.2  # time per image of a step of the dense V, relative to a step of ERM; 32 images of 3×32×32, one thread
 
@@ -205,7 +206,7 @@ class WAETraining(Stateful):
         x = self._next_images()
         prior_samples = self._prior_samples(len(x)).to(x)
         self.auto_encoder.train()
-        codes = self.auto_encoder.encoder(x)
+        codes, error = in_shares(self._passed, x)
         losses: dict[str, float] = {}
         if self.settings.prior == "gan":
             added = log_density(prior_samples)[:, None] if self.settings.prior_logits else 0.0
@@ -217,12 +218,17 @@ class WAETraining(Stateful):
                 divergence = gan_penalty(self.discriminator(codes) + added)
         else:
             divergence = mmd_penalty(codes, prior_samples)
-        squared = self.settings.reconstruction == "squared"
-        difference = reconstruction_error if squared else reconstruction_cross_entropy
-        error = difference(x, self.auto_encoder.decoder(codes))
         descend(self.optimiser, wae_loss(error, divergence, self.settings.weight).mean())
+        average(buffer for buffer in self.auto_encoder.buffers() if buffer.is_floating_point())
         self.steps_done += 1
         return {"reconstruction": error.mean().item(), "divergence": divergence.mean().item(), **losses}
+
+    def _passed(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes, and how badly images are reconstructed from them."""
+        codes = self.auto_encoder.encoder(x)
+        squared = self.settings.reconstruction == "squared"
+        difference = reconstruction_error if squared else reconstruction_cross_entropy
+        return codes, difference(x, self.auto_encoder.decoder(codes))
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         check_names(self.state, state, "wae")

@@ -13,6 +13,7 @@ from onedomain.components.augmentations.random_convolution import (
     progressive_convolution,
     random_convolution,
 )
+from onedomain.components.descent import take_step
 from onedomain.components.equations import task_loss
 from onedomain.components.meta import batch_losses, meta_gradient
 from onedomain.data.domain import Batch
@@ -57,7 +58,7 @@ class MetaRandConv(AdamMethod):
             scale=self.scaler.get_scale(),
         )
         meta.assign(self.network.module)
-        self.scaler.step(self.optimiser)
+        take_step(self.optimiser, self.scaler)
         self.scaler.update()
         losses = torch.cat([meta.source_loss, meta.domain_losses])
         return {"loss": losses.sum(), "source": losses[0], "changed": losses[1:].mean()}

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from onedomain.components.ascent import ASCENT_COST, ascend, frozen, near_range
 from onedomain.components.augmented_domains import Augmentation
-from onedomain.components.descent import descend
+from onedomain.components.descent import descend, take_step
 from onedomain.components.equations import ada_objective, relaxation, semantic_distance, task_loss
 from onedomain.components.meta import Model, batch_losses, meta_gradient
 from onedomain.components.transport import wasserstein
@@ -186,7 +186,7 @@ class SDG(Method):
                 scale=self.scaler.get_scale(),
             )
             meta.assign(module)
-            self.scaler.step(self.optimiser)
+            take_step(self.optimiser, self.scaler)
             self.scaler.update()
             losses = torch.cat([meta.source_loss, meta.domain_losses])
         else:

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from onedomain.components.compact import as_bytes, as_vectors
-from onedomain.components.descent import descend
+from onedomain.components.descent import descend, take_step, together
 from onedomain.components.equations import task_loss
 from onedomain.components.meta import MetaGradient, Model, batch_losses, gradients, in_layout_of, meta_gradient
 from onedomain.components.perturb import Noise, Perturbation, by_fan_in, effect_of
@@ -23,6 +23,7 @@ from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch
 from onedomain.data.memory import images_at_once
 from onedomain.methods.base import Method, Setup
+from onedomain.networks.distributed import average, gathered, own
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
 from onedomain.networks.named import IMAGE
 from onedomain.networks.precision import passing
@@ -147,11 +148,8 @@ class UncertainSDG(Method):
         self.optimiser = self.optimiser_for(self.network.module)
         self.phi_optimiser = self.optimiser_for(self.phi)
         # Plain ascent stands still as soon as θ fits, when the gradient is small; Adam's steps keep their size.
-        self.climber = torch.optim.Adam(
-            by_fan_in(self.phi, of_image=self.settings.image_rate, of_layers=self.settings.adversary_rate),
-            fused=True,
-            maximize=True,
-        )
+        groups = by_fan_in(self.phi, of_image=self.settings.image_rate, of_layers=self.settings.adversary_rate)
+        self.climber = together(torch.optim.Adam(groups, fused=True, maximize=True))
 
     def step(self, batch: Batch, step: int) -> dict[str, Tensor]:
         """Algorithm 2: meta-train on S, meta-test on K perturbed and mixed domains, meta-update of θ and φ."""
@@ -176,10 +174,10 @@ class UncertainSDG(Method):
             scale=self.scaler.get_scale(),
         )
         meta.assign(module)
-        self.scaler.step(self.optimiser)
+        take_step(self.optimiser, self.scaler)
         if self.settings.uncertainty:
             domains.assign(meta)
-            self.scaler.step(self.climber if climbs else self.phi_optimiser)
+            take_step(self.climber if climbs else self.phi_optimiser, self.scaler)
         self.scaler.update()
         losses = torch.cat([meta.source_loss, meta.domain_losses])
         logged = {"loss": losses.sum(), "source": losses[0], "augmented": losses[1:].mean()}
@@ -249,31 +247,33 @@ class UncertainSDG(Method):
     def _source_loss(self, model: Model, batch: Batch) -> Tensor:
         return batch_losses(model, [batch], partial(task_loss, void=self.source.void), self.network.half)
 
-    def _noise(self, inputs: list[Tensor]) -> Noise:
-        noise: Noise = self.phi(inputs)
+    def _noise(self, inputs: list[Tensor], of: int | None = None) -> Noise:
+        """What φ says; `of` how many samples, where these are a process's share of a batch."""
+        noise: Noise = replace(self.phi(inputs), of=of)
         if self.settings.uncertainty:
             return noise
         ones = torch.ones_like(noise.tau)
         mu = [torch.zeros_like(each) for each in noise.mu]
-        return Noise(mu, [torch.ones_like(each) for each in mu], ones, ones, 0.5 * ones, noise.image)
+        return Noise(mu, [torch.ones_like(each) for each in mu], ones, ones, 0.5 * ones, noise.image, of)
 
     def _climb_alone(self, batch: Batch) -> None:
         """A burst: φ climbs L_task − α·L_const on this batch many times, θ and its statistics stay as they are."""
         module = self.network.module
         spare = {name: buffer.clone() for name, buffer in module.named_buffers()}
         model = Model(module, {name: p.detach() for name, p in module.named_parameters()}, spare)
+        share = Batch(*map(own, batch))
         with torch.no_grad(), watched(self.noisy) as seen, passing(self.network.half, self.device):
-            model(batch.images)
+            model(share.images)
         for _ in range(self.settings.burst_updates):
-            made = self._make(batch, self._noise(seen.inputs))
-            losses, distances = self._meta_test(model, batch, made, seen.z)
+            made = self._make(share, self._noise(seen.inputs, of=len(batch.labels)))
+            losses, distances = self._meta_test(model, share, made, seen.z)
             self.climber.zero_grad()
             self.scaler.scale(self._climbed(made, losses, distances)).backward()  # type: ignore[no-untyped-call]
-            self.scaler.step(self.climber)
+            take_step(self.climber, self.scaler)
             self.scaler.update()
 
     def _make(self, batch: Batch, noise: Noise) -> Made:
-        """Eq. 10 and 11: K domains of this batch."""
+        """Eq. 10 and 11: K domains of this share of a batch."""
         settings = self.settings
         weights = settings.perturbed_weight, settings.mixup_weight
         return make_domains(noise, self._labels(batch), settings.domains, weights, settings.rho)
@@ -282,7 +282,10 @@ class UncertainSDG(Method):
         return Labels(batch.labels, len(self.source.classes), self.source.void)
 
     def _meta_test(self, model: Model, batch: Batch, made: Made, z: Tensor) -> tuple[Tensor, Tensor]:
-        return domain_losses(model, self.noisy, batch.images, made, z, expand=self.expand)
+        """Losses and distances of all samples of a batch, from what was made of each process's share."""
+        both = torch.stack(domain_losses(model, self.noisy, batch.images, made, z, expand=self.expand), -1)
+        losses, distances = gathered(both.movedim(2, 0), made.of).movedim(0, 2).unbind(-1)
+        return losses, distances
 
     def _climbed(self, made: Made, losses: Tensor, distances: Tensor) -> Tensor:
         """What φ climbs: L_task − α·L_const. A sample whose loss is above the ceiling is made easier instead."""
@@ -302,6 +305,7 @@ class _Domains:
 
     def __init__(self, method: UncertainSDG, batch: Batch, climbs: bool) -> None:
         self.method, self.batch, self.climbs = method, batch, climbs
+        self.share = Batch(*map(own, batch))  # φ's work, too, is split over the processes
         self.drawn = False
         self.leaves: dict[str, Tensor] = {}  # what φ made, as `meta_gradient` is to see it
         self.up: tuple[Tensor, ...] = ()  # the gradient of what φ climbs by what φ made
@@ -313,15 +317,15 @@ class _Domains:
         if not self.drawn:
             self.drawn = True
             self.z = seen.z.detach()
-            self.noise = self.method._noise(seen.inputs)
-            self.made = self.method._make(self.batch, self.noise)
+            self.noise = self.method._noise(seen.inputs, of=len(self.batch.labels))
+            self.made = self.method._make(self.share, self.noise)
             self.cut = self.made.cut()
             self.leaves.update(self.cut.parts)
         return losses
 
     def meta_test(self, model: Model) -> Tensor:
         """L_task of θ̂ on each domain, and, while φ climbs, where to."""
-        losses, distances = self.method._meta_test(model, self.batch, self.cut, self.z)
+        losses, distances = self.method._meta_test(model, self.share, self.cut, self.z)
         if self.climbs and self.leaves:
             climbed = self.method._climbed(self.cut, losses, distances)
             self.up = gradients([self.method.scaler.scale(climbed)], self.leaves.values(), retain_graph=True)
@@ -336,10 +340,12 @@ class _Domains:
 
     def strength(self) -> dict[str, Tensor]:
         """How hard the domains are: logged, since they are to grow harder."""
-        return {
+        strength = {
             "perturbation": torch.stack([offset.mean() for offset in self.cut.offsets]).mean().detach(),
             "sigma": torch.stack([sigma.detach().mean() for sigma in self.noise.sigma]).mean(),
             "smoothness": self.cut.smoothness,
             "tau": self.noise.tau.detach().mean(),
             "mix": (self.noise.a / (self.noise.a + self.noise.b)).detach().mean(),
         }
+        average(strength.values())
+        return strength

@@ -12,6 +12,7 @@ from torch import nn
 
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError, unknown
+from onedomain.networks.distributed import in_shares
 from onedomain.networks.hub import PREFIX, HubClassifier
 from onedomain.networks.precision import full, passing
 from onedomain.networks.registry import find_network
@@ -24,6 +25,7 @@ class NamedNetwork:
     """A classifier as it is, with the names of the layers that methods look into.
 
     `embedding` names the layer whose output is z = F(x); `perturb` the layers whose outputs Uncertain SDG perturbs.
+    In train mode, processes that train together pass a share of the images each, and have the answers of all.
     `name` says which of the library's networks it is, `own` the class of a network of the user's. `half` is the type in
     which it passes images, None for that of its weights; what it gives is in full precision.
     """
@@ -43,6 +45,9 @@ class NamedNetwork:
                 raise unknown(field, str(name), layers)
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        return in_shares(self._logits, images) if self.module.training else self._logits(images)
+
+    def _logits(self, images: torch.Tensor) -> torch.Tensor:
         with passing(self.half, images.device):
             logits: torch.Tensor = logits_of(self.module(images))
         return full(logits) if isinstance(logits, torch.Tensor) else logits
@@ -61,12 +66,15 @@ class NamedNetwork:
 
     def look(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Logits, and z if its layer is named and the pass comes by it."""
+        return in_shares(self._look, images) if self.module.training else self._look(images)
+
+    def _look(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
         if self.embedding is None:
-            return self(images), None
+            return self._logits(images), None
         caught: list[object] = []
         layer = self.module.get_submodule(self.embedding)
         with layer.register_forward_hook(lambda _layer, _inputs, output: caught.append(output)):
-            logits = self(images)
+            logits = self._logits(images)
         z = caught[-1] if caught else None
         return logits, full(z) if isinstance(z, torch.Tensor) else None
 
