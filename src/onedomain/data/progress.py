@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Update(Protocol):
-    """Tell how much is done, values to show beside it, and what is being done meanwhile."""
+    """Tell how much is done, values to show beside it, what is being done meanwhile, and the seconds that are left."""
 
-    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None: ...
+    def __call__(self, done: int, values: Mapping[str, float], note: str = "", left: float | None = None) -> None: ...
 
 
 _SHORTEST, _LONGEST = 5.0, 30.0  # seconds between two plain lines
@@ -35,7 +35,7 @@ def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit
     """Yield a function that takes how much is done and the values to show beside it."""
     label = one_line(label)
     if not shown:
-        yield lambda done, values, note="": None
+        yield lambda done, values, note="", left=None: None
     elif os.environ.get(FORM) == "json":
         yield _JsonLines(label, total, start, unit)
     elif sys.stderr.isatty():
@@ -65,11 +65,12 @@ class _Lines:
         self.label, self.total, self.start, self.unit = label, total, start, unit
         self.spent, self.last = 0.0, time.monotonic()
         self.told_at, self.told_done = self.last, start
+        self.left: float | None = None
 
-    def __call__(self, done: int, values: Mapping[str, float], note: str = "") -> None:
+    def __call__(self, done: int, values: Mapping[str, float], note: str = "", left: float | None = None) -> None:
         now = time.monotonic()
         self.spent += 0.0 if note else now - self.last  # without the time of other work between steps
-        self.last = now
+        self.last, self.left = now, left
         self.tell(done, (done - self.start) / max(self.spent, 1e-9), values, note)
 
     def tell(self, done: int, rate: float, values: Mapping[str, float], note: str) -> None:
@@ -79,8 +80,9 @@ class _Lines:
             self.told_at, self.told_done = self.last, done
 
     def text(self, done: int, rate: float, values: Mapping[str, float], note: str) -> str:
-        left = (self.total - done) / rate if rate else 0.0
-        pace = [note] if note else [f"{rate:.1f} {self.unit}/s", f"{duration(left)} left"]
+        by_rate = (self.total - done) / rate if rate else 0.0
+        left = [f"{duration(by_rate if self.left is None else self.left)} left"]
+        pace = [note, *left[: self.left is not None]] if note else [speed(rate, self.unit), *left]
         return "  ".join([f"{done}/{self.total}", *(f"{name} {value:.4g}" for name, value in values.items()), *pace])
 
 
@@ -124,6 +126,14 @@ def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
             told.add(part)
 
     yield tell
+
+
+def speed(rate: float, unit: str) -> str:
+    """
+    >>> speed(3.14, "steps"), speed(0.04, "steps")
+    ('3.1 steps/s', '25.0 s/step')
+    """
+    return f"{rate:.1f} {unit}/s" if rate >= 0.5 or not rate else f"{1 / rate:.1f} s/{unit.removesuffix('s')}"
 
 
 def duration(seconds: float) -> str:

@@ -149,6 +149,16 @@ class Method(Stateful, ABC):
         """Estimated time of all that `prepare` does in a run on `images` source images, in steps of ERM."""
         return 0.0
 
+    @property
+    def prepared(self) -> float:
+        """How much of that is done, from 0 to 1."""
+        return 1.0
+
+    @property
+    def begins(self) -> int:
+        """The number of steps before the method does anything that ERM does not."""
+        return 0
+
     def prepare(self, step: int) -> Iterator[Part]:
         """Long work that is due before this step, part by part; none for most methods.
 

@@ -87,6 +87,14 @@ class GUD(Method):
         settings, size = self.settings, min(images, self.settings.round_size)
         return ASCENT_COST * settings.ascent_steps * settings.rounds * size * len(settings.gammas) / 32
 
+    @property
+    def prepared(self) -> float:
+        return sum(len(each.domains) for each in self.augmentations) / (self.settings.rounds * len(self.augmentations))
+
+    @property
+    def begins(self) -> int:
+        return self.settings.round_every
+
     def prepare(self, step: int) -> Iterator[Part]:
         for place, augmentation in enumerate(self.augmentations):
             number = len(augmentation.domains) + 1

@@ -139,6 +139,14 @@ class SDG(Method):
         learned = settings.wae_epochs * (images + (settings.domains - 1) * size) if settings.beta > 0 else 0
         return (ASCENT_COST * settings.ascent_steps * settings.domains * size + WAE_COST * learned) / 32
 
+    @property
+    def prepared(self) -> float:
+        return len(self.augmentation.domains) / self.settings.domains
+
+    @property
+    def begins(self) -> int:
+        return self.settings.warm_up
+
     def set_up(self, setup: Setup) -> None:
         super().set_up(setup)
         self.optimiser = self.optimiser_for(self.network.module)

@@ -151,6 +151,10 @@ class UncertainSDG(Method):
         groups = by_fan_in(self.phi, of_image=self.settings.image_rate, of_layers=self.settings.adversary_rate)
         self.climber = together(torch.optim.Adam(groups, fused=True, maximize=True))
 
+    @property
+    def begins(self) -> int:
+        return self.settings.warm_up
+
     def step(self, batch: Batch, step: int) -> dict[str, Tensor]:
         """Algorithm 2: meta-train on S, meta-test on K perturbed and mixed domains, meta-update of θ and φ."""
         module = self.network.module

@@ -18,7 +18,7 @@ from typing import IO, Protocol
 
 from onedomain.data.files import make_folder, open_own, os_errors_are_user_errors
 from onedomain.data.processes import stop_requests
-from onedomain.data.progress import FORM
+from onedomain.data.progress import FORM, speed
 
 SECONDS_BETWEEN_LOOKS = 0.2
 MAIN_PART = 0.95  # share of a job's time that what it does first is taken for
@@ -208,7 +208,7 @@ class Child(ABC):
     def said(self, line: str) -> None:
         if line.startswith('{"progress"') and line.endswith("}\n"):  # whole: a kill may have cut it
             told = json.loads(line)
-            pace = told["note"] or f"{told['rate']:.1f} {told['unit']}/s"
+            pace = told["note"] or speed(told["rate"], told["unit"])
             self.progress = RunProgress(self.job.name, told["progress"], told["done"], told["total"], pace)
             self.first = self.first or self.progress
         else:

@@ -23,6 +23,7 @@ from onedomain.methods.base import Method
 from onedomain.runs.layout import CHECKPOINT, METRICS
 from onedomain.runs.rows import read_metrics
 from onedomain.training.checkpoint import load_checkpoint, save_checkpoint
+from onedomain.training.pace import Pace, seconds_of_a_plain_step, tell
 from onedomain.training.randomness import deterministic, private_randomness, seed_everything
 from onedomain.training.snapshots import Snapshots
 from onedomain.training.tracking import tracking
@@ -47,6 +48,9 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
             snapshots.take(0)
             keeper.save(0)  # a network of the user's own cannot be made again as it was
         journal = Journal(folder / METRICS if folder else None, start)
+        pace = Pace(method, seconds_of_a_plain_step(method) if shown and start < settings.steps else 0.0)
+        if shown and start < settings.steps:
+            tell(method, start, pace.left(start))
         loss: dict[str, float] = {}  # what is shown beside the progress
 
         with (
@@ -56,9 +60,10 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
             journal.tell = tracker.row
             for step in range(start, settings.steps):
                 seed_everything(seed, step)
-                prepared = False
+                prepared, begun = False, time.monotonic()
                 for part in method.prepare(step):
-                    update(step, part.values, f"{part.what} {part.done:.0%}")
+                    pace.prepared(time.monotonic() - begun)
+                    update(step, part.values, f"{part.what} {part.done:.0%}", pace.left(step))
                     if part.record is not None:
                         journal.record(step, *part.record)
                     stopping = stop.is_set()
@@ -67,9 +72,10 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
                         keeper.save(step)
                     if stopping:
                         raise interrupted(method, step, stop)
-                    prepared = True
+                    prepared, begun = True, time.monotonic()
                 if prepared:
                     tracker.samples(step)
+                begun = time.monotonic()
 
                 seed_everything(seed, step)
                 batch = method.varied(source.batch(indices(step), method.device))
@@ -84,7 +90,8 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
                 save = stopping or done == settings.steps or done % settings.checkpoint_every == 0
                 if save or done % settings.log_every == 0:
                     loss = {"loss": journal.write(done, keeper.seconds)["loss"]}
-                update(done, loss)
+                pace.stepped(done, time.monotonic() - begun)
+                update(done, loss, left=pace.left(done))
                 snapshots.take(done)
                 if save:
                     keeper.save(done)
