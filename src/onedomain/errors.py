@@ -57,7 +57,9 @@ def unknown(field: str, given: str, names: Iterable[str]) -> UserError:
     method: 'ERN' is not known, did you mean 'erm'?; allowed: erm, sdg
     """
     names = sorted(names)
-    near = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.5)
+    # A typo changes a letter or two: a word of quite another length was meant as it is, or begins one of the names.
+    like = [name for name in names if abs(len(name) - len(given)) <= 2 or name.startswith(given.lower())]
+    near = difflib.get_close_matches(given.lower(), like, n=1, cutoff=0.5)
     hint = f", did you mean {near[0]!r}?" if near else ""
     return UserError(field, f"{given!r} is not known{hint}", ", ".join(names))
 

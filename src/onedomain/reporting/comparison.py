@@ -24,7 +24,10 @@ OF_THE_RUN = ("parameters", "training_parameters", "train_seconds", "peak_memory
 
 @dataclass(frozen=True)
 class Column:
-    """A domain that was scored. `same_images` says whether all runs saw the same ones: else they do not compare."""
+    """A domain that was scored. `same_images` says whether all runs saw the same ones: else they do not compare.
+
+    Where there are runs that were only trained, `same_images` and `in_all` are about these.
+    """
 
     name: str
     unseen: bool
@@ -34,7 +37,7 @@ class Column:
     fingerprint: str
     same_images: bool
     adapted_to: bool  # by some of the runs: a few of its images were learned
-    in_all: bool  # whether every run was scored on it
+    in_all: bool  # whether every one was scored on it
     compared: bool  # whether it counts in the average over unseen domains
     corruption: Corruption | None  # that its images are under
 
@@ -188,7 +191,9 @@ def refuse_old_records(comparison: Comparison) -> None:
 
 def _columns(runs: Sequence[RunRecords], benchmark: str) -> tuple[Column, ...]:
     every = [run.scores(benchmark) for run in runs]
-    shared = shared_domains(every)
+    # One adapted run is scored on fewer images, and fewer domains, than those that it stands beside.
+    judged = [scores for run, scores in zip(runs, every, strict=True) if not adapted_to(run)] or every
+    shared = shared_domains(judged)
     columns = []
     for domain in dict.fromkeys(domain for scores in every for domain in scores):
         scored = [(run, scores[domain]) for run, scores in zip(runs, every, strict=True) if domain in scores]
@@ -196,6 +201,7 @@ def _columns(runs: Sequence[RunRecords], benchmark: str) -> tuple[Column, ...]:
         # Of the runs that were not adapted to it: whether it was unseen.
         new = [next(iter(metrics.values()))["unseen"] for run, metrics in scored if domain not in adapted_to(run)]
         unseen = bool(new) and all(new)
+        compared_on = [scores[domain] for scores in judged if domain in scores]
         columns.append(
             Column(
                 name=domain,
@@ -204,9 +210,9 @@ def _columns(runs: Sequence[RunRecords], benchmark: str) -> tuple[Column, ...]:
                 count=first.get("count", 0),
                 note=first.get("note", ""),
                 fingerprint=first["data"],
-                same_images=len({fingerprint(metrics) for _, metrics in scored}) == 1,
+                same_images=len({fingerprint(metrics) for metrics in compared_on}) <= 1,
                 adapted_to=len(new) < len(scored),
-                in_all=len(scored) == len(runs),
+                in_all=len(compared_on) == len(judged),
                 compared=unseen and domain in shared,
                 corruption=Corruption(first["corruption"], first["severity"]) if "corruption" in first else None,
             )

@@ -5,7 +5,7 @@ import pytest
 from onedomain.reporting.comparison import compare
 from onedomain.reporting.page.headline import headline, seeds_of
 from onedomain.runs.records import RunRecords
-from tests.reporting.page.made import made_manifest, made_outcome, made_rows, made_run, write_run
+from tests.reporting.page.made import adapted, made_manifest, made_outcome, made_rows, made_run, write_run
 
 
 def said(*runs):
@@ -92,6 +92,14 @@ def test_nothing_in_common_is_nothing_to_compare():
     assert said(made_run({"home": 0.5}, "erm")).holds_up.endswith("were scored on no unseen domain.")
 
 
+def test_an_adapted_run_among_others_does_not_keep_them_from_being_compared():
+    """It is scored on the images that it has not learned, and not on every domain."""
+    rows = made_rows({"near": 0.9}, data="the others", seen=["near"])
+    plain = [*runs_of("erm", 0.40), *runs_of("sdg", 0.48)]
+    learned = adapted(plain[0], rows, target="near", benchmark="bench")
+    assert said(*plain, learned) == said(*plain)
+
+
 ACCURACIES = {"home": 0.95, "near": 0.7, "far": 0.2}
 
 
@@ -118,6 +126,17 @@ ACCURACIES = {"home": 0.95, "near": 0.7, "far": 0.2}
 )
 def test_it_says_whether_failures_come_with_a_warning(flagged, line):
     assert said(made_run(ACCURACIES, flagged=flagged)).knows == line
+
+
+def test_flags_on_right_and_wrong_answers_alike_are_no_warning_of_mistakes(tmp_path):
+    outcome = made_outcome("far", predicted=[0, 1, 2, 0], labels=[0, 1, 0, 1], score=[0.9, 0.9, 0.9, 0.9])
+    rows = made_rows({"far": 0.5}, flagged={"far": 1.0}, count=4)
+    folder = write_run(tmp_path / "a", made_run({}, rows=rows), [outcome], threshold=0.5)
+    line = said(RunRecords(folder, made_manifest(), rows, [], True)).knows
+    assert line == (
+        "ERM warns of unseen domains, hardly of its own mistakes: it flags 100% of far as out of domain. "
+        "It flags 100% of its wrong answers and 100% of its right ones."
+    )
 
 
 def test_flagged_answers_are_counted_where_they_were_kept(tmp_path):

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from onedomain.reporting.comparison import Comparison
 from onedomain.reporting.contenders import Contender, is_baseline
 from onedomain.reporting.estimates import Estimate, too_close
-from onedomain.reporting.page.answers import warnings
+from onedomain.reporting.page.answers import Warnings, warnings
 from onedomain.reporting.shown_metric import ACCURACY
+
+TELLS_APART = 0.2  # so many more of the wrong answers must be flagged than of the right ones to warn of mistakes
 
 
 class Headline(NamedTuple):
@@ -88,6 +90,9 @@ def _knows(comparison: Comparison, best: Contender) -> str:
         for column in comparison.sources
         if (flagged := best.mean(column.name, "flagged")) is not None
     ]
+    warned = warnings(best, comparison.benchmark, comparison.compared)
+    of_wrong, of_right = (None, None) if warned is None else (warned.of_wrong, warned.of_right)
+    alike = of_wrong is not None and of_right is not None and of_wrong - of_right < TELLS_APART
     unwarned = [(error - flagged, error, flagged, domain) for error, flagged, domain in found if flagged < error]
     if unwarned:
         _, error, flagged, domain = max(unwarned)
@@ -96,9 +101,9 @@ def _knows(comparison: Comparison, best: Contender) -> str:
     else:
         low, high = (f"{extreme(flagged for _, flagged, _ in found):.0%}" for extreme in (min, max))
         span = low if low == high else f"{low.removesuffix('%')} to {high}"
-        verdict = "warns where it fails"
+        verdict = "warns of unseen domains, hardly of its own mistakes" if alike else "warns where it fails"
         fact = f"it flags {span} of {found[0][2] if len(found) == 1 else 'each unseen domain'} as out of domain"
-    return f"{best.title} {verdict}: {fact}{''.join(at_home[:1])}.{_of_answers(comparison, best)}"
+    return f"{best.title} {verdict}: {fact}{''.join(at_home[:1])}.{_of_answers(warned)}"
 
 
 def _knows_pixels(comparison: Comparison, best: Contender) -> str:
@@ -125,9 +130,8 @@ def _away_and_at_home(comparison: Comparison, best: Contender) -> str:
     return f" Its uncertainty is {word} on {where} than on {source}: {away:.2f} and {home:.2f} nats per pixel."
 
 
-def _of_answers(comparison: Comparison, best: Contender) -> str:
+def _of_answers(warned: Warnings | None) -> str:
     """The same image by image, where the answers were kept."""
-    warned = warnings(best, comparison.benchmark, comparison.compared)
     if warned is None or warned.of_wrong is None or warned.of_right is None:
         return ""
     return f" It flags {warned.of_wrong:.0%} of its wrong answers and {warned.of_right:.0%} of its right ones."
