@@ -14,9 +14,20 @@ MOST_FEATURES = 4096  # of an embedding; of larger ones, which are maps, the mea
 def as_vectors(embedding: torch.Tensor) -> FloatArray:
     """z of each image as one vector of 16-bit floats, (N, D)."""
     if embedding[0].numel() > MOST_FEATURES and embedding.dim() > 2:
-        embedding = embedding.flatten(2).mean(2)
+        embedding = mean_of_places(embedding)
     largest = torch.finfo(torch.float16).max
     return embedding.flatten(1).float().clamp(-largest, largest).half().cpu().numpy()
+
+
+def mean_of_places(features: torch.Tensor) -> torch.Tensor:
+    """Means over maps (N, C, H, W), or over tokens (N, T, C): (N, C); vectors as they are.
+
+    >>> mean_of_places(torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[2., 3.]])
+    """
+    if features.dim() == 3:
+        return features.mean(1)
+    return features.flatten(2).mean(2) if features.dim() > 2 else features
 
 
 def as_bytes(images: torch.Tensor, value_range: tuple[float, float], longest: int = LONGEST_SIDE) -> ByteArray:

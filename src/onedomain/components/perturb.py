@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.distributions import Beta
 
-from onedomain.components.compact import as_vectors
+from onedomain.components.compact import as_vectors, mean_of_places
 from onedomain.errors import UserError
 from onedomain.networks import NamedNetwork
 from onedomain.networks.distributed import gathered, own
@@ -134,7 +134,7 @@ class Perturbation(nn.Module):
         with passing(self.precision, inputs[-1].device):
             raws = mu(inputs[-1]), log_variance(inputs[-1])
         last = _mu(raws[0]), _sigma(raws[1])
-        return torch.cat([each.flatten(2).mean(2) if each.dim() > 2 else each for each in last], 1)
+        return torch.cat([mean_of_places(each) for each in last], 1)
 
 
 def _mu(raw: Tensor) -> Tensor:
@@ -205,14 +205,16 @@ def _twin(layer: nn.Module | None, before: Tensor, after: Tensor, start: float) 
             layer.groups,
         )
         last: nn.Module = twin
-    elif before.dim() == 2 and after.dim() == 2:
-        last = twin = nn.Linear(before.shape[1], after.shape[1])
+    elif before.shape[1:-1] == after.shape[1:-1] and before.dim() in (2, 3):  # vectors, or tokens
+        last = twin = nn.Linear(before.shape[-1], after.shape[-1])
     elif before.dim() == 4 and after.dim() == 4:
         last = nn.Conv2d(before.shape[1], after.shape[1], 3, padding=1)
         resize = nn.AdaptiveAvgPool2d(tuple(after.shape[2:]))
         twin = nn.Sequential(resize, last)
     else:
-        raise UserError("perturb", f"a layer turns {tuple(before.shape)} into {tuple(after.shape)}", "maps or vectors")
+        raise UserError(
+            "perturb", f"a layer turns {tuple(before.shape)} into {tuple(after.shape)}", "maps, tokens or vectors"
+        )
     nn.init.constant_(last.bias, start)  # type: ignore[arg-type]
     return twin.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils.hooks import RemovableHandle
 
 from onedomain.errors import UserError
-from onedomain.networks.named import IMAGE, NamedNetwork, in_mode
+from onedomain.networks.named import IMAGE, NamedNetwork, first_of, in_mode
 from onedomain.networks.precision import full
 
 
@@ -37,14 +37,15 @@ def watched(network: NamedNetwork) -> Iterator[Seen]:
     """Inside, a pass through the network leaves the inputs and outputs of its perturbed layers, and z."""
     seen = Seen()
 
-    def keep(_layer: nn.Module | None, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    def keep(_layer: nn.Module | None, inputs: tuple[Tensor, ...], output: Any) -> None:
         if not inputs or not isinstance(inputs[0], Tensor):
             raise UserError("perturb", "a named layer is called without a tensor in the first place", "another layer")
         seen.inputs.append(inputs[0])
-        seen.outputs.append(output)
+        features: Any = None if isinstance(output, Mapping) else first_of(output)
+        seen.outputs.append(features)
 
-    def keep_embedding(_layer: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        seen.embedding = output
+    def keep_embedding(_layer: nn.Module, _inputs: tuple[Tensor, ...], output: Any) -> None:
+        seen.embedding = first_of(output)
 
     with ExitStack() as hooks:
         for name in network.perturb:
@@ -68,10 +69,11 @@ def added(network: NamedNetwork, offsets: Sequence[Tensor], share: Tensor) -> It
     with ExitStack() as hooks:
         for name, offset in zip(network.perturb, offsets, strict=True):
 
-            def perturb(_layer: nn.Module, _inputs: Any, h: Tensor, offset: Tensor = offset) -> Tensor:
+            def perturb(_layer: nn.Module, _inputs: Any, output: Any, offset: Tensor = offset) -> Any:
+                h = first_of(output)
                 # In the precision of the pass, in which h is
                 perturbed: Tensor = _Shared.apply(h, offset.to(h.dtype), share.to(h.dtype))  # type: ignore[no-untyped-call]
-                return perturbed
+                return perturbed if h is output else (perturbed, *output[1:])
 
             def perturb_images(layer: nn.Module, inputs: Any, perturb: Any = perturb) -> tuple[Tensor, ...]:
                 return perturb(layer, inputs, inputs[0]), *inputs[1:]
@@ -139,7 +141,7 @@ def _rows(features: Tensor) -> Tensor:
 def _unrows(rows: Tensor, like: Tensor) -> Tensor:
     """The way back, to the shape of `like`."""
     if like.dim() != 4:
-        return rows
+        return rows.view(-1, *like.shape[1:])
     n, c, h, w = like.shape
     return rows.view(n, h, w, c).permute(0, 3, 1, 2)
 
@@ -164,8 +166,8 @@ def probe(network: NamedNetwork, images: Tensor) -> Seen:
     if calls != layers:
         raise UserError("perturb", f"got {', '.join(layers)}", f"in the order of the pass: {', '.join(calls)}")
     for name, output in zip(network.perturb, seen.outputs, strict=True):
-        if not isinstance(output, Tensor) or output.dim() not in (2, 4):
-            raise UserError("perturb", f"layer {name!r} gives no feature maps or vectors", "a convolution, linear, …")
+        if not isinstance(output, Tensor) or output.dim() not in (2, 3, 4):
+            raise UserError("perturb", f"layer {name!r} gives no maps, tokens or vectors", "a convolution, linear, …")
     return seen
 
 

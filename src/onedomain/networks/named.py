@@ -75,7 +75,7 @@ class NamedNetwork:
         layer = self.module.get_submodule(self.embedding)
         with layer.register_forward_hook(lambda _layer, _inputs, output: caught.append(output)):
             logits = self._logits(images)
-        z = caught[-1] if caught else None
+        z = first_of(caught[-1]) if caught else None
         return logits, full(z) if isinstance(z, torch.Tensor) else None
 
     def state_dict(self) -> dict[str, torch.Tensor]:
@@ -128,6 +128,12 @@ def logits_of(output: Any) -> Any:
     if isinstance(output, Mapping) and "logits" in output:
         return output["logits"]
     return getattr(output, "logits", output[0] if isinstance(output, (tuple, list)) and output else output)
+
+
+def first_of(output: Any) -> Any:
+    """What a layer gives, or the first of several: attention gives more than its features."""
+    several = list(output.values()) if isinstance(output, Mapping) else output
+    return several[0] if isinstance(several, (tuple, list)) and several else several
 
 
 @contextmanager
