@@ -9,7 +9,7 @@ import sys
 
 import torch
 
-from bench import cluster, erm, methods, sdg, segmentation, uncertain_sdg
+from bench import cluster, erm, methods, photographs, sdg, segmentation, uncertain_sdg
 
 BENCHES = {
     "erm": erm.run,
@@ -17,6 +17,7 @@ BENCHES = {
     "uncertain-sdg": uncertain_sdg.run,
     "methods": methods.run,
     "segmentation": segmentation.run,
+    "photographs": photographs.run,
     "cluster": cluster.run,
 }
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -125,6 +127,21 @@ def test_many_images_are_decoded_when_they_are_asked_for(tmp_path, monkeypatch):
     assert np.array_equal(part.batch([0, 2]).images, in_memory.subset([5, 1]).batch([0, 1]).images)
     assert not on_demand.images._asked
     assert on_demand.fingerprint == image_folder(tmp_path).fingerprint
+
+
+def test_memory_stays_flat_however_many_there_are(tmp_path, monkeypatch):
+    """Only the batch at hand and the next one are in memory: of 20,000 images, which would be 240 MB."""
+    Image.fromarray(np.zeros((64, 64, 3), np.uint8)).save(tmp_path / "one.png")
+    monkeypatch.setattr(files_on_demand, "IN_MEMORY", 10)
+    images = files_on_demand.read_images([tmp_path / "one.png"] * 20_000, size=None, channels=3)
+    domain = od.Domain("many", "train", images, np.arange(20_000) % 2, ("a", "b"))
+    tracemalloc.start()
+    for start in range(0, 1_600, 32):
+        domain.ask(range(start + 32, start + 64))
+        domain.batch(range(start, start + 32))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 32 * 64 * 64 * 3
 
 
 def test_training_on_them_gives_the_same_weights(tmp_path, monkeypatch):
