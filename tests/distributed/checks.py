@@ -1,20 +1,27 @@
-"""What one process and several must find alike: `python -m tests.distributed.checks GROUP FILE`, by each of them."""
+"""What one process and several must find alike: `python -m tests.distributed.checks FILE`, by each of them."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+import onedomain as od
 from onedomain.components.meta import batch_losses, meta_gradient
 from onedomain.data.domain import Batch
+from onedomain.methods import method_class, method_names
+from onedomain.methods.base import Setup
 from onedomain.methods.erm import ERM
 from onedomain.methods.sdg import SDG
 from onedomain.networks import own_network
 from onedomain.networks.distributed import average, averaged, in_shares
-from tests.conftest import make_tiny, set_up
+from tests.conftest import TinyNet, make_tiny, set_up
+from tests.golden.test_losses import COMMON, SOON
 from tests.methods.uncertain import SmoothNet, begun
 
 
@@ -87,13 +94,90 @@ def steps() -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in found.items()}
 
 
-GROUPS = {"mathematics": (collectives, meta_gradients, steps)}
+def curves(folder: Path) -> dict[str, Tensor]:
+    """Losses of 20 steps, V and S⁺ between them, in single precision; dropout and BatchNorm would differ."""
+    found = {}
+    for name in ("erm", "sdg", "uncertain-sdg", "ccsa", "d-sne", "jigen"):
+        soon = {**SOON.get(name, {}), "auto_encoder": "conv"} if name == "sdg" else SOON.get(name, {})
+        method = method_class(name)(**{**COMMON, "optimiser": "sgd", **soon})
+        torch.manual_seed(0)
+        given = {"network": SmoothNet(), "embedding": "features", "perturb": ["features.0", "features.3"]}
+        run = od.fit(method, make_tiny(), **given, steps=20, progress=False)
+        found[name] = torch.tensor([row["loss"] for row in run.history if "loss" in row])
+        found[f"{name} scores"] = torch.tensor(run.evaluate({"others": make_tiny(seed=1)})["others"].nll)
+    return found
 
 
-def main(group: str, file: str) -> None:
+def every_method(folder: Path) -> dict[str, Tensor]:
+    """Weights after a few steps of every method, on a network with BatchNorm and dropout."""
+    found = {}
+    for name in method_names():
+        torch.manual_seed(dist.get_rank())  # a network of the user's own may begin otherwise in each process
+        given = {"network": TinyNet(), "embedding": "pool", "perturb": ["conv"], "out": folder / name}
+        run = od.fit(
+            method_class(name)(**{**COMMON, **SOON.get(name, {})}), make_tiny(), **given, steps=5, progress=False
+        )
+        for module in run.method.modules:
+            found |= {f"{name} {len(found)} {key}": value for key, value in module.state_dict().items()}
+    return found
+
+
+def resumed(folder: Path) -> dict[str, Tensor]:
+    """Weights of a run, and of one that ended in between, while a domain was made, and was resumed."""
+    settings = {**COMMON, **SOON["sdg"], "auto_encoder": "conv", "checkpoint_every": 3}
+
+    def fit(name: str, kind: type[SDG] = SDG, resume: bool = False) -> dict[str, Tensor]:
+        torch.manual_seed(0)
+        given = {"network": TinyNet(), "embedding": "pool", "out": folder / name, "resume": resume}
+        return od.fit(kind(**settings), make_tiny(), **given, steps=8, progress=False).network.state_dict()
+
+    class Killed(SDG):
+        name = "sdg"
+
+        def step(self, batch: Batch, step: int) -> dict[str, Tensor]:
+            if step == 4:
+                raise KeyboardInterrupt
+            return super().step(batch, step)
+
+    whole = fit("whole")
+    with suppress(KeyboardInterrupt):
+        fit("killed", Killed)
+    again = fit("killed", resume=True)
+    return {name: torch.stack([whole[name], again[name]]) for name in whole}
+
+
+def refused(folder: Path) -> dict[str, str]:
+    """What is said of batches that cannot be split, and of a method that steps by itself."""
+
+    class Alone(od.ERM):
+        def set_up(self, setup: Setup) -> None:
+            super().set_up(setup)
+            self.optimiser = torch.optim.SGD(self.network.module.parameters(), 0.1)
+
+    found = {}
+    for name, method in {
+        "odd": od.ERM(batch_size=9),
+        "few": od.ERM(batch_size=2),
+        "alone": Alone(batch_size=4),
+    }.items():
+        torch.manual_seed(0)
+        try:
+            od.fit(method, make_tiny(), network=SmoothNet(), out=folder / name, steps=2, progress=False)
+        except od.OnedomainError as error:
+            found[name] = str(error)
+    return found
+
+
+MATHEMATICS = (collectives, meta_gradients, steps)
+RUNS = (curves, every_method, resumed, refused)
+
+
+def main(file: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    torch.save({check.__name__: check() for check in GROUPS[group]}, f"{file}-{dist.get_rank()}.pt")
+    found: dict[str, dict[str, Any]] = {check.__name__: check() for check in MATHEMATICS}
+    found |= {check.__name__: check(Path(file).parent / check.__name__) for check in RUNS}
+    torch.save(found, f"{file}-{dist.get_rank()}.pt")
     dist.destroy_process_group()
 
 

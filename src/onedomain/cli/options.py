@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from onedomain.data.processes import started_together
 from onedomain.errors import Interrupted, UserError, unknown
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ OUTPUT = "Output"
 RUNS = "Runs"
 REQUIRED = MISSING
 PLACES = ("local", "ray")
+TOGETHER = ("train",)  # commands for several processes
 MOST_AT_ONCE = 1024  # threads, of which no machine has more to give
 Names = Callable[[], list[str]] | str  # what a shell may complete; as MODULE:NAME it is imported when a shell asks
 
@@ -74,6 +76,8 @@ def command(function: Callable[[Any], None]) -> Callable[..., None]:
         for name, value in values.items():
             if "" in (value if isinstance(value, list) else [value]):  # a variable of the shell that is not set
                 raise UserError(names[name], "is empty", "a value")
+        if started_together() > 1 and function.__name__ not in TOGETHER:
+            raise UserError("torchrun", f"{function.__name__} is made for one process", " or ".join(TOGETHER))
         try:
             function(kind(**values))
         except KeyboardInterrupt as stop:  # typer would end without a word

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any, NoReturn
 
-from onedomain.data.processes import end_when_unwatched
+from onedomain.data.processes import end_when_unwatched, is_another
 from onedomain.data.progress import FORM, say
 from onedomain.errors import one_line
+
+SECONDS_FOR_THE_FIRST = 3.0
 
 
 def prepare() -> None:
@@ -55,6 +59,9 @@ def flush() -> None:
 
 
 def end(message: str, code: int) -> NoReturn:
+    if is_another():  # what went wrong in all processes the first one tells, and then torchrun ends the others
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        time.sleep(SECONDS_FOR_THE_FIRST)
     try:
         print(f"onedomain: {one_line(message)}", file=sys.stderr)
         flush()

@@ -54,11 +54,20 @@ def train(options: Options) -> None:
 
     Without options: ERM on digits-lite. Killed or stopped, it goes on with --resume and ends with the same weights.
     """
+    from onedomain.training.distributed import joined
+
+    with joined(options.device):
+        _train(options)
+
+
+def _train(options: Options) -> None:
     from onedomain.benchmarks.protocol.request import TrainingRequest, score_on
     from onedomain.cli.evaluate import show_and_keep
     from onedomain.data import data_folder
     from onedomain.data.progress import say
     from onedomain.errors import Interrupted
+    from onedomain.networks.distributed import place, processes
+    from onedomain.runs.commandline import launched
     from onedomain.runs.layout import MANIFEST
     from onedomain.settings import given_settings
     from onedomain.training.tracking import check_tracker
@@ -94,13 +103,18 @@ def train(options: Options) -> None:
     except Interrupted as stopped:
         again = ["onedomain", "train", "--resume", "--out", str(folder)]
         again += shared.as_typed(options, "source", "held-out", "track", "data", "device", "threads")
-        raise Interrupted(f"{stopped}; go on with: {shlex.join(again)}", stopped.exit_code) from None
-    benchmark = request.find_benchmark()
+        command = launched(shlex.join(again), processes())
+        raise Interrupted(f"{stopped}; go on with: {command}", stopped.exit_code) from None
+    benchmark, evaluation = request.find_benchmark(), None
     if benchmark and options.score:
-        show_and_keep(run, score_on(run, benchmark, data_folder(options.data)), benchmark, options.json)
+        evaluation = score_on(run, benchmark, data_folder(options.data))
     elif options.score and run.held_out:
         at_home = run.manifest.source.name
-        show_and_keep(run, run.evaluate({at_home: run.held_out}, seen=[at_home]), None, options.json)
+        evaluation = run.evaluate({at_home: run.held_out}, seen=[at_home])
+    if place() > 0:
+        return
+    if evaluation:
+        show_and_keep(run, evaluation, benchmark, options.json)
     elif options.json:
         told = {"run": str(folder), "method": run.manifest.method, "seed": run.manifest.seed}
         print_json({**told, "train_seconds": run.seconds})

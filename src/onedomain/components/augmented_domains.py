@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from onedomain.data.arrays import SUFFIX, save_arrays
 from onedomain.data.domain import Batch, Chosen, Domain, Images, IntArray
 from onedomain.data.mapped import new_map, old_map
 from onedomain.data.memory import PIXELS_WITH_GRADIENTS, images_at_once
+from onedomain.networks import distributed
+from onedomain.networks.distributed import gathered, own, wait
 
 BATCH = 100  # images that are replaced at once, fewer if they are large: each image changes by itself
 PAIRS = 40  # images that are kept beside their originals, for figures
@@ -67,23 +70,30 @@ class AugmentedDomain:
         if done > len(self.chosen):
             raise ValueError(f"{done} images of {name} are made, of {len(self.chosen)}")
         shape = (len(self.chosen), *self.pool.image_shape)
-        self.images: np.ndarray
+        self.images: np.ndarray | None = None
+        self.map = partial(old_map, Path() if folder is None else folder / f"{name}.npy", np.float16, shape)
         if folder is None:
             self.images = np.empty(shape, np.float16)
-        else:
-            self.images = (old_map if done else new_map)(folder / f"{name}.npy", np.float16, shape)
+        elif distributed.place() == 0:
+            self.images = self.map() if done else new_map(folder / f"{name}.npy", np.float16, shape)
 
     def make(self, change: Callable[[Batch], torch.Tensor], device: torch.device | str) -> Iterator[float]:
-        """Replace the images that are left by what `change` makes of them, and say how much is done."""
+        """Replace the images that are left by what `change` makes of them, and say how much is done.
+
+        Processes that work together change a share each; the first one writes them all, and the others look them up.
+        """
         height, width, _ = self.pool.image_shape
         at_once = images_at_once(height, width, BATCH, PIXELS_WITH_GRADIENTS)
         while self.done < len(self.chosen):
-            images = change(self.pool.batch(self.chosen[self.done : self.done + at_once], device))
-            self.images[self.done : self.done + len(images)] = images.permute(0, 2, 3, 1).cpu().numpy()
+            chosen = self.chosen[self.done : self.done + at_once]
+            images = gathered(change(self.pool.batch(own(torch.from_numpy(chosen)).numpy(), device)), len(chosen))
+            if self.images is not None:
+                self.images[self.done : self.done + len(images)] = images.permute(0, 2, 3, 1).cpu().numpy()
             if isinstance(self.images, np.memmap):
                 self.images.flush()
             self.done += len(images)
             yield self.done / len(self.chosen)
+        wait()
 
     def save_sample(self, folder: Path) -> None:
         """Keep some images beside what they were made from; which are chosen is random already."""
@@ -97,9 +107,9 @@ class AugmentedDomain:
         save_arrays(folder / f"{self.name}.sample{SUFFIX}", {"domain": self.name}, sample)
 
     def as_domain(self) -> Domain:
-        labels = self.pool.labels
+        images, labels = self.map() if self.images is None else self.images, self.pool.labels
         of_chosen = Chosen(labels, self.chosen) if self.pool.dense else labels[self.chosen]
-        return Domain(self.name, "train", self.images, of_chosen, self.pool.classes, self.pool.void, note="augmented")
+        return Domain(self.name, "train", images, of_chosen, self.pool.classes, self.pool.void, note="augmented")
 
 
 class Augmentation:
@@ -123,7 +133,7 @@ class Augmentation:
         """Make the next domain by `change`, and say how much of it is done; goes on where a kill left it."""
         self.making = self.making or self._next(done=0)
         yield from self.making.make(change, device)
-        if self.folder is not None:
+        if self.folder is not None and distributed.place() == 0:
             self.making.save_sample(self.folder)
         self.domains.append(self.making.as_domain())
         self.making = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from onedomain.networks.distributed import in_shares, is_shared
 
 
 class Predictive:
@@ -38,14 +40,25 @@ class Predictive:
     @classmethod
     def joined(cls, parts: Sequence[Predictive]) -> Predictive:
         """Parts of the samples as one, from the same model and number of draws."""
+        columns = zip(*map(cls._columns, parts), strict=True)
+        return cls._of(*(None if column[0] is None else torch.cat(column) for column in columns))
 
-        def column(name: str) -> Tensor | None:
-            values = [getattr(part, name) for part in parts]
-            return None if values[0] is None else torch.cat(values)
+    @classmethod
+    def in_shares(cls, predict: Callable[[Tensor], Predictive], images: Tensor) -> Predictive:
+        """What `predict` says of images, each process of a share, if several work together."""
+        if not is_shared(len(images)):
+            return predict(images)
+        return cls._of(*in_shares(lambda share: predict(share)._columns(), images))
 
-        draws = [torch.cat([part.mean for part in parts])]
-        whole = cls(draws, column("statistics"), column("embedding"), column("probabilities"))
-        whole.expected_entropy = column("expected_entropy")
+    def _columns(self) -> tuple[Tensor | None, ...]:
+        return self.mean, self.statistics, self.embedding, self.probabilities, self.expected_entropy
+
+    @classmethod
+    def _of(cls, *columns: Tensor | None) -> Predictive:
+        mean, statistics, embedding, probabilities, expected_entropy = columns
+        assert mean is not None
+        whole = cls([mean], statistics, embedding, probabilities)
+        whole.expected_entropy = expected_entropy
         return whole
 
     @cached_property

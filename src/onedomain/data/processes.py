@@ -23,6 +23,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def started_together() -> int:
+    """How many processes torchrun, or a launcher like it, started as one run."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
+
+
+def is_another() -> bool:
+    """Whether this is one of several processes of a run, and not the first one."""
+    return started_together() > 1 and os.environ["RANK"] != "0"
+
+
 def results(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
     """The result of each task, in the order in which they end; with one process per core."""
     count = min(cores(), len(tasks))
@@ -80,7 +90,8 @@ class StopRequest(threading.Event):
 def stop_requests() -> Iterator[StopRequest]:
     """An event that Ctrl-C or SIGTERM sets, so that the running step ends before the state is saved.
 
-    A second Ctrl-C stops at once. Outside the main thread Python delivers no signals: the event is never set.
+    A second Ctrl-C stops at once, unless there are several processes: torchrun repeats to them what they have heard.
+    Outside the main thread Python delivers no signals: the event is never set.
     """
     stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -88,7 +99,7 @@ def stop_requests() -> Iterator[StopRequest]:
         return
 
     def request(number: int, frame: Any) -> None:
-        if stop.is_set():
+        if stop.is_set() and started_together() == 1:
             raise KeyboardInterrupt(number)
         stop.exit_code = 128 + number
         stop.set()

@@ -28,13 +28,20 @@ class Update(Protocol):
 _SHORTEST, _LONGEST = 5.0, 30.0  # seconds between two plain lines
 _BETWEEN_JSON = 1.0  # seconds between two JSON lines
 FORM = "ONEDOMAIN_PROGRESS"
+_silent = False
+
+
+def be_silent() -> None:
+    """Say nothing from now on: of several processes that work together one is enough."""
+    global _silent
+    _silent = True
 
 
 @contextmanager
 def progress(label: str, total: int, *, start: int = 0, shown: bool = True, unit: str = "steps") -> Iterator[Update]:
     """Yield a function that takes how much is done and the values to show beside it."""
     label = one_line(label)
-    if not shown:
+    if not shown or _silent:
         yield lambda done, values, note="", left=None: None
     elif os.environ.get(FORM) == "json":
         yield _JsonLines(label, total, start, unit)
@@ -113,7 +120,7 @@ class _JsonLines(_Lines):
 def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
     """Yield a function to call with the part that is being done, and how much of it is, from 0 to 1."""
     label = one_line(label)
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not _silent:
         with bars() as display:
             task = display.add_task(label, total=1.0, text="")
             yield lambda part, done: display.update(task, completed=done, text=f"{one_line(part)}  {done:.0%}")
@@ -148,4 +155,5 @@ def duration(seconds: float) -> str:
 
 def say(text: str) -> None:
     """A remark on standard error, so that the result can be piped."""
-    print(one_line(text), file=sys.stderr, flush=True)
+    if not _silent:
+        print(one_line(text), file=sys.stderr, flush=True)

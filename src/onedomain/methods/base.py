@@ -129,9 +129,14 @@ class Method(Stateful, ABC):
     @property
     def training_parameters(self) -> int:
         """How many parameters are trained, those beside the network included."""
+        return sum(each.numel() for module in self.modules for each in module.parameters())
+
+    @property
+    def modules(self) -> list[nn.Module]:
+        """What is trained: those of the state that are networks."""
         parts = [part for name in self.state for part in _as_list(getattr(self, name, None))]
         modules = [part.module if isinstance(part, NamedNetwork) else part for part in parts]
-        return sum(each.numel() for part in modules if isinstance(part, nn.Module) for each in part.parameters())
+        return [module for module in modules if isinstance(module, nn.Module)]
 
     @property
     def answering(self) -> tuple[NamedNetwork, ...]:

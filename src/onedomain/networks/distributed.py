@@ -106,6 +106,26 @@ def any_says(*flags: bool, device: torch.device) -> tuple[bool, ...]:
     return tuple(map(bool, said.tolist()))
 
 
+def wait() -> None:
+    """Until all processes are here."""
+    if processes() > 1:
+        dist.barrier()
+
+
+@torch.no_grad()
+def alike(tensors: Iterable[Tensor], device: torch.device) -> bool:
+    """Whether all processes have the same values here, to the bit."""
+    if processes() == 1:
+        return True
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    mine = torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8).to(device)
+    first = mine.clone()
+    dist.broadcast(first, 0)
+    return not any_says(not torch.equal(first, mine), device=device)[0]
+
+
 class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, share: Tensor, count: int) -> Tensor:

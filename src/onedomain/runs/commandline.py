@@ -24,6 +24,15 @@ def onedomain(*words: str | Sequence[str] | None) -> str:
     return shlex.join(["onedomain", *(word for part in parts for word in part)])
 
 
+def launched(command: str, processes: int) -> str:
+    """A command on so many processes of this machine.
+
+    >>> launched("onedomain train", 2)
+    'torchrun --nproc-per-node 2 -m onedomain train'
+    """
+    return command if processes == 1 else f"torchrun --nproc-per-node {processes} -m {command}"
+
+
 def setting_text(value: object) -> str:
     """A setting's value as `--set` takes it.
 
@@ -87,7 +96,7 @@ def resume_command(manifest: Manifest, folder: Path | str = "FOLDER") -> str:
     """What to type to resume a run that was stopped."""
     info, out = manifest.adaptation, ["--resume", "--out", str(folder)]
     if info is None:
-        return onedomain("train", out)
+        return launched(onedomain("train", out), manifest.environment.processes)
     source = ["--source", "DIR"] if info.from_scratch and manifest.benchmark is None else []
     return onedomain("adapt", adapted_again(info, {}), out, source)
 

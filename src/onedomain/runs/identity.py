@@ -127,6 +127,9 @@ def refuse_changes(before: Manifest, now: Manifest) -> None:
     if (before.adaptation is None) != (now.adaptation is None):
         was = "a trained run" if before.adaptation is None else "an adapted run"
         raise UserError("out", f"holds {was}, which another command resumes", resume_command(before))
+    if before.environment.processes != now.environment.processes:  # each adds up in another order
+        given = f"{now.environment.processes} now, and {before.environment.processes} before"
+        raise UserError("processes", given, resume_command(before))
     there, here = identify(before), identify(now)
     name = first_difference(there, here, among=lambda name: True)
     if name:

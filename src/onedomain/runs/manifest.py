@@ -78,6 +78,7 @@ class Environment(_Strict):
     platform: str
     device: str
     threads: int
+    processes: int = 1
 
 
 class AdaptationInfo(_Set):

@@ -91,6 +91,7 @@ class Record(Strict):
     peak_memory_mb: Count = 0
     device: Text = ""
     threads: Count = 1
+    processes: Count = 1
     date: Text = ""
     adaptation: Adapted | None = None
     environment: dict[Text, Text] = {}

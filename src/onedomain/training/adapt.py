@@ -23,6 +23,7 @@ from onedomain.methods.adapt import adaptation_class
 from onedomain.methods.adapt.base import Adaptation
 from onedomain.methods.base import Method
 from onedomain.networks import NamedNetwork, build_network
+from onedomain.networks.distributed import processes
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import AdaptationInfo, refuse_used_folder
 from onedomain.training.adapted import Adapted, before_and_after
@@ -90,6 +91,8 @@ def adapt(
     `benchmark` is whose target it is, and `calibration` what `out_of_domain` rests on, where the benchmark keeps other
     source images for that than those it scores.
     """
+    if processes() > 1:
+        raise UserError("adapt", f"called by {processes()} processes", "one")
     out = None if out is None else as_path(out, "out")
     chosen = _configured(run, method, steps)
     pool = run.as_domain(target, name or (target.name if isinstance(target, Domain) else "target"), "train")

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from onedomain.evaluation.calibration import MOST_IMAGES, Calibration, calibrate
 from onedomain.evaluation.scores import batches_in_order
 from onedomain.methods.base import Method, Setup
 from onedomain.networks import NamedNetwork
+from onedomain.networks.distributed import place, processes, wait
 from onedomain.runs.identity import refuse_changes
 from onedomain.runs.layout import MANIFEST
 from onedomain.runs.manifest import (
@@ -84,17 +86,24 @@ def trained(
 ) -> Run:
     """`run` when `trainer` has trained its network: the folder begun or resumed, and in it all that the run needs.
 
-    `source` and `held_out` are what it is calibrated on; without `source` it has no calibration.
+    `source` and `held_out` are what it is calibrated on; without `source` it has no calibration. Of several processes
+    the first one writes to the folder.
     """
-    if run.folder is not None and not (resume and (run.folder / MANIFEST).exists()):
+    wait()  # none shall see what the first one begins
+    writes = run.folder is not None and place() == 0
+    if run.folder is not None and writes and not (resume and (run.folder / MANIFEST).exists()):
         refuse_used_folder(run.folder)
-    with nullcontext() if run.folder is None else sole_use(run.folder):
-        manifest = run.manifest if run.folder is None else begin_or_resume(run.folder, run.manifest, resume)
+    with sole_use(run.folder) if run.folder is not None and writes else nullcontext():
+        manifest = begin_or_resume(run.folder, run.manifest, resume) if run.folder and writes else run.manifest
+        wait()
+        if run.folder is not None and not (run.folder / MANIFEST).exists():
+            raise UserError("out", f"{run.folder} is not seen by process {place()}", "a folder that all of them share")
         history, seconds = train(trainer, shown=progress, track=track)
         calibration = None if source is None else calibrated(run.method, source, held_out)
         run = replace(run, manifest=manifest, history=history, seconds=seconds, calibration=calibration)
-        if run.folder is not None:
+        if run.folder is not None and writes:
             run.save_model(run.folder)
+        wait()
     return run
 
 
@@ -130,7 +139,7 @@ def calibrated(method: Method, source: Domain, held_out: Domain | None) -> Calib
         some = np.linspace(0, len(domain) - 1, min(len(domain), MOST_IMAGES)).astype(np.int64)
         at_once = min(250, 4 * method.settings.batch_size)
         for batch in batches_in_order(domain.subset(some), at_once, method.device):
-            yield method.predictive(batch.images, draws=0)
+            yield Predictive.in_shares(partial(method.predictive, draws=0), batch.images)
 
     with seeded(method.seed):  # a dataset may be random
         return calibrate(said(source), said(held_out or source), held_out is not None)
@@ -240,6 +249,7 @@ def _made_with(device: torch.device) -> dict[str, Any]:
         platform=platform.platform(),
         device=str(device),
         threads=torch.get_num_threads(),
+        processes=processes(),
     )
     now = datetime.datetime.now(datetime.timezone.utc)
     return {"environment": environment, "started": now.isoformat(timespec="seconds")}

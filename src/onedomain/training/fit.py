@@ -48,6 +48,7 @@ from onedomain.training.begin import (
     trained,
 )
 from onedomain.training.checkpoint import load_checkpoint
+from onedomain.training.distributed import refuse_uneven
 from onedomain.training.head_start import start_head
 from onedomain.training.randomness import seeded
 from onedomain.training.run import Run
@@ -143,6 +144,7 @@ def fit(
         started_from = _start_from(file, named, method, domain, where, progress)
     elif file is not None:
         started_from = file_digest(file)
+    refuse_uneven(method.settings.batch_size)
     with seeded(seed):  # a dataset may be random, and must look the same when the run is resumed
         set_up_to_train(method, named, domain, where, seed=seed, folder=folder)
         manifest = describe_run(method, domain, seed, benchmark, where, started_from, usual, found.name)

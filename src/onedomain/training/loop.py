@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from onedomain.data.domain import Images, IntArray
 from onedomain.data.files import open_own, os_errors_are_user_errors, to_json_lines, write_atomically
 from onedomain.data.processes import StopRequest, stop_requests
 from onedomain.data.progress import progress
-from onedomain.errors import Interrupted, TrainingDiverged, UserError
+from onedomain.errors import Interrupted, OnedomainError, TrainingDiverged, UserError
 from onedomain.methods.base import Method
+from onedomain.networks.distributed import alike, any_says, average, place, spread
 from onedomain.runs.layout import CHECKPOINT, METRICS
 from onedomain.runs.rows import read_metrics
 from onedomain.training.checkpoint import load_checkpoint, save_checkpoint
@@ -37,14 +38,17 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
     Returns the rows of metrics.jsonl and the seconds that training took, resumed parts together. Everything random
     is a function of the seed and the step, never of what happened before: that is what makes resuming exact.
     """
-    settings, source, seed, folder = method.settings, method.source, method.seed, method.folder
+    settings, source, seed = method.settings, method.source, method.seed
+    folder = method.folder if place() == 0 else None  # of several processes the first one writes
+    agreed = partial(any_says, device=method.device)
     batches = BalancedBatches if method.balanced else ShuffledBatches
     indices = batches(source.labels, settings.batch_size, seed)
     with private_randomness(), deterministic(method.device), stop_requests() as stop:
-        keeper = Keeper(method, folder)
+        keeper = Keeper(method, method.folder)
         start = keeper.restore()
         snapshots = Snapshots(method, source, folder, seed)
         if start == 0:
+            spread(tensor for module in method.modules for tensor in module.state_dict().values())
             snapshots.take(0)
             keeper.save(0)  # a network of the user's own cannot be made again as it was
         journal = Journal(folder / METRICS if folder else None, start)
@@ -54,7 +58,7 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
         loss: dict[str, float] = {}  # what is shown beside the progress
 
         with (
-            tracking(track, folder, start, journal.rows) as tracker,
+            tracking(track if place() == 0 else None, folder, start, journal.rows) as tracker,
             progress(f"train {method.name}", settings.steps, start=start, shown=shown) as update,
         ):
             journal.tell = tracker.row
@@ -66,8 +70,9 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
                     update(step, part.values, f"{part.what} {part.done:.0%}", pace.left(step))
                     if part.record is not None:
                         journal.record(step, *part.record)
-                    stopping = stop.is_set()
-                    if stopping or keeper.seconds_since_saved > SECONDS_BETWEEN_SAVED_PARTS:
+                    late = keeper.seconds_since_saved > SECONDS_BETWEEN_SAVED_PARTS
+                    stopping, late = agreed(stop.is_set(), late)
+                    if stopping or late:
                         journal.write(step, keeper.seconds)
                         keeper.save(step)
                     if stopping:
@@ -84,9 +89,10 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
                 method.set_rate(step)
                 method.train_mode()
                 journal.add(method.step(batch, step))
+                average(b for module in method.modules for b in module.buffers() if b.is_floating_point())
 
                 done = step + 1
-                stopping = stop.is_set() and done < settings.steps
+                stopping = agreed(stop.is_set())[0] and done < settings.steps
                 save = stopping or done == settings.steps or done % settings.checkpoint_every == 0
                 if save or done % settings.log_every == 0:
                     loss = {"loss": journal.write(done, keeper.seconds)["loss"]}
@@ -149,7 +155,10 @@ class Keeper:
             if not bool(parameter.isfinite().all()):
                 kept = "" if self.folder is None else "; the last good checkpoint is kept"
                 raise TrainingDiverged(f"{name} is no longer finite at step {step}{kept}; try a smaller learning_rate")
-        if self.folder is not None:
+        weights = (tensor for module in self.method.modules for tensor in module.state_dict().values())
+        if not alike(weights, self.method.device):
+            raise OnedomainError(f"processes have other weights at step {step}: optimisers must be of `optimiser_for`")
+        if self.folder is not None and place() == 0:
             state = {"step": step, "seconds": self.seconds, "method": self.method.state_dict()}
             state |= {"scaler": self.method.scaler.state_dict()} if self.method.scaler.is_enabled() else {}
             save_checkpoint(self.folder / CHECKPOINT, state)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from onedomain._version import __version__
+from onedomain.components.predictive import Predictive
 from onedomain.data.corruptions import in_record
 from onedomain.data.domain import Domain
 from onedomain.data.files import as_path, to_json_lines, write_atomically
@@ -102,7 +103,8 @@ class Run:
                 gathering = Gathering(domain, unseen=name not in seen)
                 try:
                     scores[name] = score(
-                        partial(self.method.predictive, draws=0),  # draws add nothing to what is scored
+                        # Draws add nothing to what is scored
+                        partial(Predictive.in_shares, partial(self.method.predictive, draws=0)),
                         domain,
                         calibration=self.calibration,
                         device=self.method.device,
@@ -191,6 +193,7 @@ class Run:
             "peak_memory_mb": max((row.get("memory_mb", 0) for row in self.history), default=0),
             "device": self.manifest.environment.device,
             "threads": self.manifest.environment.threads,
+            "processes": self.manifest.environment.processes,
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         }
         if self.manifest.adaptation is not None:
