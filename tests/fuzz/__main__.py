@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -17,19 +18,21 @@ from hypothesis.strategies import SearchStrategy
 from onedomain.benchmarks.protocol import request
 from tests.chaos import children
 from tests.chaos import commands as chaos
-from tests.fuzz import commands, readers
-from tests.fuzz.worker import BADLY, WELL, Ended, Input, Worker
+from tests.fuzz import commands, datasets, readers
+from tests.fuzz.worker import BADLY, SUCCEEDED, WELL, Ended, Input, Worker
 
 MADE = {
     "run": chaos.TRAINED.format("erm", "run"),
-    "uncertain": chaos.TRAINED.format("uncertain-sdg", "uncertain") + " --no-evaluate",
+    "uncertain": chaos.TRAINED.format("uncertain-sdg", "uncertain"),
     "half": chaos.TRAINED.format("erm", "half") + " --no-evaluate",
     "also-sdg": chaos.TRAINED.format("sdg", "also-sdg"),
     "half-sdg": chaos.TRAINED.format("sdg", "half-sdg") + " --no-evaluate",
+    "grid": "reproduce chaos --scale few --seeds 1 --out grid --jobs 1",
     "adapted": "adapt run --target near --shots 1 --steps 1 --out adapted --threads 1",
 }
 SECONDS_TO_SHRINK = 30.0  # an input that fails
 ROUNDS = 5
+MANY = 1000  # inputs, for which all commands are tried on unchanged files first
 
 
 class Failed(Exception):
@@ -55,10 +58,14 @@ def main() -> int:
             if children.end(children.start(line, made, space / "said")):
                 raise RuntimeError(f"{line}: {(space / 'said').read_text()[-2000:]}")
         readers.prepare(made)
+        datasets.prepare(made)
         worker = Worker(space, made)
+        read, calls = [*readers.readers(made), *datasets.readers(made)], commands.inputs()
+        if asked.inputs >= MANY:
+            _require_well(worker, [line for each in read for line in each.lines])
         kinds: list[tuple[str, SearchStrategy[Input], float]] = [
-            *((f"reader {each.name}", each.inputs(), each.share) for each in readers.readers(made)),
-            *((f"command {name}", calls, commands.SHARES.get(name, 1.0)) for name, calls in commands.inputs().items()),
+            *((f"reader {each.name}", each.inputs(), each.share) for each in read),
+            *((f"command {name}", each, commands.SHARES.get(name, 1.0)) for name, each in calls.items()),
         ]
         chosen = [kind for kind in kinds if kind[0].partition(" ")[2].startswith(asked.only)]
         whole, total, begun = sum(share for _, _, share in chosen), Counter[str](), time.monotonic()
@@ -78,6 +85,16 @@ def main() -> int:
 
 def _told(counts: Counter[str], words: tuple[str, ...]) -> str:
     return ", ".join([f"{counts.total():5} inputs", *(f"{counts[how]} {how}" for how in words)])
+
+
+def _require_well(worker: Worker, lines: Iterable[str]) -> None:
+    """With the files as they are the commands succeed: what is refused later is refused for what is in the file."""
+    failed = []
+    for line in dict.fromkeys(lines):
+        if worker.run(Input(tuple(line.split()))).how != SUCCEEDED:
+            failed.append(f"onedomain {line}\n{worker.said.read_text()[-500:]}")
+    if failed:
+        raise RuntimeError("\n".join(failed))
 
 
 class Found:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from PIL import Image
 from safetensors.torch import load_file
 
 from onedomain.training.checkpoint import load_checkpoint, save_checkpoint
+from tests.fuzz.datasets import json_file, npy_file
 from tests.fuzz.mutations import ODD, damaged, edited, json_lines, other_array, safetensors_file, yaml_file
-from tests.fuzz.worker import Input
+from tests.fuzz.reader import Reader, of
+from tests.fuzz.worker import Touch
 
 PREDICT = ("predict run image.png", "predict run image.png --json")
 RESUME = "train --benchmark chaos --method {} --threads 1 --out {} --resume --no-evaluate"
@@ -27,21 +29,14 @@ AFRESH = "train --benchmark chaos --steps 1 --no-evaluate --threads 1 --out new 
 OWN = "train --source {} --network chaos --size 8x8 --steps 1 --threads 1 --out new --set batch_size=4"
 EVALUATE = "evaluate run --threads 1"
 CORRUPT = "corrupt photos --kind brightness --out new"
+END = "--no-evaluate --threads 1 --out new"
+HUB = f"train --source photos --network hf:vit --size 16x16 --steps 1 --set batch_size=4 {END}"
 SIZE = (24, 20)
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Some of the commands are called, with a file in whose place is something else. `share` of all inputs are its."""
-
-    name: str
-    lines: tuple[str, ...]
-    files: SearchStrategy[tuple[tuple[str, bytes], ...]]
-    share: float = 1.0
-
-    def inputs(self) -> SearchStrategy[Input]:
-        line = st.sampled_from(self.lines).map(lambda text: tuple(text.split()))
-        return st.builds(Input, line, self.files)
+RECIPE = """method: erm
+settings: {learning_rate: 0.01, batch_size: 8}
+chosen: {objective: mean, source: abc, benchmark: chaos, network: null, score: 0.5, usual: 0.4, trials: 3, seeds: 1,
+  searched: [learning_rate], onedomain: "0.1", date: "2026-01-01"}
+"""
 
 
 def prepare(made: Path) -> None:
@@ -57,47 +52,58 @@ def prepare(made: Path) -> None:
         for number in range(3):
             _picture("RGB").save(made / "photos" / label / f"{number}.png")
     rows = "".join(f"photos/{label}/{number}.png,{label}\n" for label in "ab" for number in range(3))
+    (made / "recipe.yaml").write_text(RECIPE)
+    config = transformers.ViTConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=16, patch_size=8
+    )
+    transformers.logging.disable_progress_bar()
+    transformers.ViTForImageClassification(config).save_pretrained(made / "vit")
+    (made / "vit" / "preprocessor_config.json").write_text('{"image_mean": [0.5, 0.5, 0.5], "image_std": [1, 1, 1]}')
     (made / "table.csv").write_text(f"path,label\n{rows}")
 
 
 def readers(made: Path) -> list[Reader]:
-    def of(name: str, lines: tuple[str, ...], file: str, kind: Callable[..., Any], share: float = 1.0) -> Reader:
-        content = (made / file).read_bytes()
-        changed = kind(content, made.parent) if kind is safetensors_file else kind(content)
-        return _with(name, lines, file, changed, share)
-
+    new = partial(of, made)
     report = ("report run --out page.html",)
     outcome, sample = "outcomes/chaos/near.safetensors", "augmented/augmented-1.sample.safetensors"
+    embedding, moment = sample.replace("sample", "embedding"), "snapshots/step-000000002.safetensors"
+    uncertain = "predict uncertain image.png"
+    resume = RESUME.format("sdg", "half-sdg")
     from_weights = AFRESH.format("run/model.safetensors")
     again = "reproduce chaos --scale few --from run/results.jsonl"
     return [
-        of("manifest", (*PREDICT, EVALUATE, RESUME.format("erm", "run")), "run/run.yaml", yaml_file),
-        of("manifest, report", report, "run/run.yaml", yaml_file, 0.2),
-        of("manifest of an adapted run", ("predict adapted image.png",), "adapted/run.yaml", yaml_file),
-        of("records", (again, f"{again} --json --out grid", EVALUATE), "run/results.jsonl", json_lines),
-        of("records, report", report, "run/results.jsonl", json_lines, 0.4),
-        of("metrics", (*PREDICT, RESUME.format("erm", "half")), "run/metrics.jsonl", json_lines),
-        of("metrics, figures", ("figures run --out figures",), "run/metrics.jsonl", json_lines, 0.2),
-        of("metrics, resumed", (RESUME.format("erm", "half"),), "half/metrics.jsonl", json_lines),
-        of("outcomes", ("figures run --out figures",), f"run/{outcome}", safetensors_file, 0.5),
-        of("calibration", ("predict uncertain image.png",), "uncertain/calibration.safetensors", safetensors_file),
-        of("calibration, report", report, "run/calibration.safetensors", safetensors_file, 0.2),
-        of("samples", ("figures also-sdg --out figures",), f"also-sdg/{sample}", safetensors_file, 0.3),
-        of("checkpoint", (RESUME.format("erm", "half"),), "half/checkpoint.pt", safetensors_file, 1.5),
-        of("checkpoint of sdg", (RESUME.format("sdg", "half-sdg"),), "half-sdg/checkpoint.pt", safetensors_file, 1.5),
-        of("augmented domain", (RESUME.format("sdg", "half-sdg"),), "half-sdg/augmented/augmented-1.npy", damaged, 0.5),
-        of("weights of a run", PREDICT, "run/model.safetensors", safetensors_file),
-        of("weights, safetensors", (from_weights,), "run/model.safetensors", safetensors_file),
-        _with("weights, pth", (AFRESH.format("weights.pth"),), "weights.pth", _pickled(made)),
-        _with("images", PREDICT, "image.png", _images(), 2.0),
-        _with("images of a folder", (OWN.format("photos"), CORRUPT), "photos/a/0.png", _images()),
-        _with("table, csv", (OWN.format("table.csv"),), "table.csv", _csv(made)),
-        _with("table, parquet", (OWN.format("t.parquet"),), "t.parquet", _parquet()),
+        new("manifest", (*PREDICT, EVALUATE, RESUME.format("erm", "run")), "run/run.yaml", yaml_file),
+        new("manifest, report", report, "run/run.yaml", yaml_file, 0.2),
+        new("manifest of an adapted run", ("predict adapted image.png",), "adapted/run.yaml", yaml_file),
+        new("records", (again, f"{again} --json --out grid", EVALUATE), "run/results.jsonl", json_lines),
+        new("records, report", report, "run/results.jsonl", json_lines, 0.4),
+        new("metrics", (*PREDICT, RESUME.format("erm", "half")), "run/metrics.jsonl", json_lines),
+        new("metrics, figures", ("figures run --out figures",), "run/metrics.jsonl", json_lines, 0.2),
+        new("records before adapting", ("report adapted --out page.html",), "adapted/before.jsonl", json_lines, 0.3),
+        new("records of a grid", (again.replace("run/results", "grid/records"),), "grid/records.jsonl", json_lines),
+        new("metrics, resumed", (RESUME.format("erm", "half"),), "half/metrics.jsonl", json_lines),
+        new("outcomes", ("figures run --out figures",), f"run/{outcome}", safetensors_file, 0.5),
+        new("calibration", (uncertain,), "uncertain/calibration.safetensors", safetensors_file),
+        new("calibration, report", report, "run/calibration.safetensors", safetensors_file, 0.2),
+        new("samples", ("figures also-sdg --out figures",), f"also-sdg/{sample}", safetensors_file, 0.3),
+        new("embedding", ("figures also-sdg --out figures",), f"also-sdg/{embedding}", safetensors_file, 0.3),
+        new("moments", ("figures uncertain --out figures",), f"uncertain/{moment}", safetensors_file, 0.3),
+        new("auxiliary weights", (uncertain,), "uncertain/auxiliary.safetensors", safetensors_file),
+        new("recipe", (f"train --benchmark chaos --recipe recipe.yaml --steps 1 {END}",), "recipe.yaml", yaml_file),
+        new("augmented domain, scored", ("evaluate also-sdg",), "also-sdg/augmented/augmented-1.npy", npy_file, 0.5),
+        new("network of the hub", (HUB,), "vit/config.json", json_file, 0.3),
+        new("pixels of the hub", (HUB,), "vit/preprocessor_config.json", json_file, 0.2),
+        new("checkpoint", (RESUME.format("erm", "half"),), "half/checkpoint.pt", safetensors_file, 1.5),
+        new("checkpoint of sdg", (resume,), "half-sdg/checkpoint.pt", safetensors_file, 1.5),
+        new("augmented domain", (resume,), "half-sdg/augmented/augmented-1.npy", npy_file, 0.5),
+        new("weights of a run", PREDICT, "run/model.safetensors", safetensors_file),
+        new("weights, safetensors", (from_weights,), "run/model.safetensors", safetensors_file),
+        Reader("weights, pth", (AFRESH.format("weights.pth"),), "weights.pth", _pickled(made)),
+        Reader("images", PREDICT, "image.png", _images(), 2.0),
+        Reader("images of a folder", (OWN.format("photos"), CORRUPT), "photos/a/0.png", _images()),
+        Reader("table, csv", (OWN.format("table.csv"),), "table.csv", _csv(made)),
+        Reader("table, parquet", (OWN.format("t.parquet"),), "t.parquet", _parquet(made)),
     ]  # fmt: skip
-
-
-def _with(name: str, lines: tuple[str, ...], file: str, kinds: SearchStrategy[bytes], share: float = 1.0) -> Reader:
-    return Reader(name, lines, kinds.map(lambda content: ((file, content),)), share)
 
 
 def _picture(mode: str) -> Image.Image:
@@ -145,15 +151,6 @@ def _png(width: int, height: int, pixels: tuple[int, int]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
 
 
-class _Touch:
-    """A pickle of it would make a file where it is read."""
-
-    def __reduce__(self) -> Any:
-        import os
-
-        return os.system, ("touch /dev/shm/read-by-onedomain",)
-
-
 def _pickled(made: Path) -> SearchStrategy[bytes]:
     content = (made / "weights.pth").read_bytes()
     weights = torch.load(made / "weights.pth")
@@ -173,7 +170,7 @@ def _pickled(made: Path) -> SearchStrategy[bytes]:
         elif kind == "odd":
             changed[name] = draw(st.sampled_from(ODD))
         elif kind == "call":
-            changed[name] = _Touch()
+            changed[name] = Touch()
         elif kind == "strange":
             changed[name] = draw(
                 st.sampled_from(
@@ -224,7 +221,7 @@ def _csv(made: Path) -> SearchStrategy[bytes]:
     return st.one_of(odd, more, more, damaged(content))
 
 
-def _parquet() -> SearchStrategy[bytes]:
+def _parquet(made: Path) -> SearchStrategy[bytes]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -241,6 +238,7 @@ def _parquet() -> SearchStrategy[bytes]:
         return file.getvalue()
 
     column = st.sampled_from(kinds)
+    (made / "t.parquet").write_bytes(written({"path": paths, "label": names}))
     whole = st.one_of(
         st.builds(lambda labels: written({"path": paths, "label": labels}), column),
         st.builds(lambda files: written({"file": files, "class": names}), column),

@@ -13,7 +13,7 @@ import pytest
 from onedomain import cli
 from tests.conftest import ROOT
 from tests.fuzz import worker
-from tests.fuzz.worker import HANG, OUTSIDE, SIGNAL, TRACEBACK, UNCLEAR, Input, Worker
+from tests.fuzz.worker import HANG, OUTSIDE, REFUSED, SIGNAL, SUCCEEDED, TRACEBACK, UNCLEAR, Input, Worker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what a process writes is seen through /proc")
 
@@ -50,8 +50,8 @@ BAD = {
     "silent": (lambda: sys.exit(2), UNCLEAR),
     "another code": (lambda: sys.exit(7), UNCLEAR),
     "escape sequence": (lambda: print("\x1b[2J"), UNCLEAR),
-    "refused": (_refuses, "refused with one line"),
-    "well": (lambda: Path("inside").write_text(""), "succeeded"),
+    "refused": (_refuses, REFUSED),
+    "well": (lambda: Path("inside").write_text(""), SUCCEEDED),
 }
 
 
