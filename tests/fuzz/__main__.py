@@ -113,7 +113,6 @@ class Found:
 def _try(worker: Worker, inputs: SearchStrategy[Input], most: int, number: int, found: Found) -> None:
     """So many different inputs, if there are; fewer if one fails."""
 
-    @given(inputs)
     def try_one(each: Input) -> None:
         if time.monotonic() > found.until:
             return
@@ -136,7 +135,7 @@ def _try(worker: Worker, inputs: SearchStrategy[Input], most: int, number: int, 
             report_multiple_bugs=False,
         )
         try:
-            seed(ROUNDS * number + turn)(options(try_one))()
+            seed(ROUNDS * number + turn)(options(given(inputs)(try_one)))()
         except BaseException:  # among others that of hypothesis, which saw an input fail that was not tried again
             if not found.failed:
                 raise

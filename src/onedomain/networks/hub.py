@@ -11,11 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from onedomain.data.files import read_file
 from onedomain.errors import UserError
 from onedomain.networks.normalise import DEVIATION, MEAN, Normalise
 
 PREFIX = "hf:"
 _WEIGHTS = "model.safetensors"
+MOST_BYTES = 2**23  # of a configuration
 # By these, and by names that begin with _, a configuration lets the library fetch code, kernels or other weights.
 _FETCHED = {"auto_map", "attn_implementation", "experts_implementation", "quantization_config", "use_kernels"}
 _FETCHED |= {"backbone", "use_pretrained_backbone", "use_timm_backbone"}
@@ -94,8 +96,8 @@ def _config(path: str, classes: int) -> dict[str, Any]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+        content = json.loads(read_file(file, MOST_BYTES))
+    except (ValueError, RecursionError) as error:
         raise UserError(str(file), f"cannot be read ({error})", "JSON, as `save_pretrained` writes it") from None
     if not isinstance(content, dict):
         raise UserError(str(file), f"holds a {type(content).__name__}", "a JSON object")

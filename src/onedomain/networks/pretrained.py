@@ -98,7 +98,7 @@ def file_digest(path: str | Path) -> str:
 
 def _read(path: Path) -> Mapping[str, Tensor]:
     if not path.is_file():
-        raise UserError(str(path), "is not there" if not path.exists() else "is a folder", _ALLOWED)
+        raise UserError(str(path), "is no file" if path.exists() else "is not there", _ALLOWED)
     if path.suffix == ".safetensors":
         return load_weights(path)
     try:

@@ -19,10 +19,12 @@ import numpy as np
 from onedomain.data import formats
 from onedomain.data.datasets.base import Dataset, Folder, Found, Progress, Row, note_if_fewer
 from onedomain.data.domain import Domain
-from onedomain.data.files import make_folder, os_errors_are_user_errors, write_atomically
+from onedomain.data.files import make_folder, os_errors_are_user_errors, read_file, write_atomically
 from onedomain.data.formats import Arrays
 from onedomain.data.image_files import to_rgb32
 from onedomain.errors import UserError
+
+MOST_BYTES = 2**16  # of a file with a checksum
 
 
 class Form(NamedTuple):
@@ -177,7 +179,7 @@ def check_sum(name: str, published: Mapping[str, str], path: Path) -> None:
 
     beside = _sum_path(path)
     if path.suffix == ".npz" and beside.exists():
-        wanted, origin = beside.read_text(encoding="utf-8", errors="replace")[:64], f"in {beside.name}"
+        wanted, origin = read_file(beside, MOST_BYTES).decode(errors="replace")[:64], f"in {beside.name}"
     elif path.name in published:
         wanted, origin = published[path.name], "as published"
     else:
