@@ -119,7 +119,7 @@ def test_names_are_shown_as_they_are_and_never_run(tmp_path):
     outcome = made_outcome(
         NASTY, [0, 1, 0, 1], [0, 1, 2, 0], [0, 1, 0, 1], classes=(NASTY, "b'\"", "<b>"), fingerprint="same"
     )
-    run = made_run({}, NASTY, rows=rows, own=NASTY, name=NASTY, classes=(NASTY, "b'\"", "<b>"), trick=NASTY)
+    run = made_run({}, NASTY, rows=rows, own=NASTY, name=NASTY + "\x1b[2J", classes=(NASTY, "b'\"", "<b>"), trick=NASTY)
     folder = write_run(tmp_path / "runs<img src=x onerror=alert(1)>&\"'🌙", run, [outcome])
     page = render(read_runs([folder]))
     document = Document(page)
@@ -130,6 +130,7 @@ def test_names_are_shown_as_they_are_and_never_run(tmp_path):
     assert f"image of {NASTY}" in " ".join(image["alt"] for image in document.all("img"))
     joined = " ".join(document.texts)
     assert NASTY in joined
+    assert "\x1b" not in page
     assert "runs<img src=x onerror=alert(1)>&\"'🌙" in joined
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,14 @@ def test_csv_read_back_has_one_line_a_number_and_all_that_belongs_to_it():
     assert svhn["date"].startswith("20")
     [gap] = [line for line in lines if line["method"] == "sdg:alpha=0" and line["column"] == "svhn"]
     assert (gap["mean"], gap["paper"], gap["difference"], gap["seeds"]) == ("", "41.36", "", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"), [("=1+1", "'=1+1"), ("-cmd", "'-cmd"), ("-1.5 2", "-1.5 2"), ("a\n\x1b", "a \\x1b")]
+)
+def test_a_cell_is_no_formula_and_one_line(text, cell):
+    result = replace(made(), command=text)
+    assert {line["command"] for line in csv.DictReader(io.StringIO(as_csv(result)))} == {cell}
 
 
 def test_json_read_back_is_the_whole_table():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onedomain.reporting.table import MARKS, Table, one_line
 
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=1)
 def _template() -> Template:
-    return template(
-        "onedomain.reporting.render", "table.html", lambda value: one_line(value) if type(value) is str else value
-    )
+    return template("onedomain.reporting.render", "table.html", one_line)
 
 
 def as_html(table: Table) -> Markup:
@@ -27,8 +25,15 @@ def as_html(table: Table) -> Markup:
     return Markup(_template().render(table=table, marks=MARKS))
 
 
-def template(package: str, name: str, finalize: Callable[[Any], Any] | None = None) -> Template:
-    """A template from a package's folder `templates`, where `as_html` shows a table."""
+def _lines(text: str) -> str:
+    return "\n".join(map(one_line, text.split("\n")))
+
+
+def template(package: str, name: str, shown: Callable[[str], str] = _lines) -> Template:
+    """A template from a package's folder `templates`, where `as_html` shows a table.
+
+    `shown` takes out of a text what a screen would obey.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -37,7 +42,7 @@ def template(package: str, name: str, finalize: Callable[[Any], Any] | None = No
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=finalize,
+        finalize=lambda value: shown(value) if type(value) is str else value,
     )
     environment.filters["as_html"] = as_html
     return environment.get_template(name)

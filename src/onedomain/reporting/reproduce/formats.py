@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from onedomain.reporting.render.latex import as_latex
 from onedomain.reporting.render.markdown import as_markdown
 from onedomain.reporting.reproduce.columns import Column
 from onedomain.reporting.reproduce.result import Result, ResultRow
-from onedomain.reporting.table import GAP, NOT_RUN
+from onedomain.reporting.table import GAP, NOT_RUN, one_line
 
 
 def write_files(result: Result, out: Path) -> list[Path]:
@@ -126,8 +127,17 @@ def as_csv(result: Result) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
-        writer.writerow([round(value, 4) if isinstance(value, float) else value for value in row.values()])
+        writer.writerow([_plain(value) for value in row.values()])
     return text.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """A cell that is what it says: a spreadsheet would compute a text that begins like a formula."""
+    if isinstance(value, float):
+        return round(value, 4)
+    if not isinstance(value, str):
+        return value
+    return re.sub(r"^([=+@]|-(?!\d))", r"'\1", one_line(value))
 
 
 def as_json(result: Result) -> dict[str, Any]:
