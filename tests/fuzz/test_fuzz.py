@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,7 @@ def _refuses():
 BAD = {
     "traceback": (lambda: {}["no key"], TRACEBACK),
     "endless": (lambda: [None for _ in iter(int, 1)], HANG),
+    "waiting": (lambda: signal.pause(), HANG),
     "signal": (lambda: os.kill(os.getpid(), 9), SIGNAL),
     "outside": (lambda: Path("../outside").write_text(""), OUTSIDE),
     "outside, by a folder": (lambda: _writes("outside", os.open("..", os.O_PATH)), OUTSIDE),
