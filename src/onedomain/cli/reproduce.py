@@ -14,7 +14,8 @@ GROUP = shared.RESULTS
 class Options:
     name: str = shared.argument(
         "NAME",
-        "digits, efficiency, ablation, curves, segmentation, few-shot, cifar-severity or cifar-corruptions.",
+        "digits, efficiency, ablation, curves, segmentation, few-shot, cifar-severity, "
+        "cifar-corruptions, office-caltech or pacs.",
         complete="reporting.reproduce.tables:TABLES",
     )
     scale: str = shared.option(

@@ -64,6 +64,9 @@ def test_the_papers_rows_of_a_table_are_in_it(table) -> None:
         plain = {re.sub(":[^-]*", "", key) for key in varied}
         assert plain == {row.key for row in table.rows if row.adaptation and not row.adaptation.settings}
         return
+    if table.name in ("office-caltech", "pacs"):  # which the paper has not
+        assert keys <= set(method_names())
+        return
     of = {name: set(PAPER[name]) for name in ("efficiency", "cifar-severity", "cifar-corruptions")}
     of["digits"] = {key for key in PAPER["digits"] if ":" not in key}
     variants = {"sdg", "sdg:beta=0", "sdg:alpha=0"}

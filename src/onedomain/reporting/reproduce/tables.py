@@ -19,6 +19,7 @@ from onedomain.reporting.reproduce.columns import (
 )
 from onedomain.reporting.reproduce.declare import Adapting, Row, Scale, Table
 from onedomain.reporting.reproduce.paper import AVERAGE
+from onedomain.reporting.reproduce.photographs import photograph_tables
 
 _DIGITS = (score("svhn", "SVHN"), score("mnist-m", "MNIST-M"), score("syn", "SYN"), score("usps", "USPS"))
 _DIGITS_AVERAGE = average_over(*_DIGITS)
@@ -275,6 +276,7 @@ TABLES = {
             ),
             scales=(_FEW_SHOT_QUICK,),
         ),
+        *photograph_tables((_ERM, _SDG, *_AFTER)),
     )
 }
 
