@@ -11,7 +11,8 @@ from pathlib import Path
 from onedomain.cli.board import board
 from onedomain.data.processes import cores
 from onedomain.runs.cluster import Cluster, Connection
-from onedomain.runs.sweep import Job, run_jobs
+from onedomain.runs.job import Job
+from onedomain.runs.sweep import run_jobs
 
 RUNS = 12
 TRAIN = (

@@ -14,6 +14,25 @@ from onedomain.errors import UserError, unknown
 MOST = 10**9  # of whatever is counted
 
 
+def search(
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    log: bool = False,
+    around: float | None = None,
+    among: tuple[bool | int | float | str, ...] = (),
+) -> dict[str, Any]:
+    """Beside a field: where `tune` looks for its value.
+
+    That is from `low` to `high`, up to a factor `around` the usual value, or `among` some.
+
+    >>> class My(Settings):
+    ...     share: float = Field(0.5, json_schema_extra=search(0.1, 0.9))
+    """
+    found = {"low": low, "high": high, "log": log, "around": around, "among": list(among) or None}
+    return {"search": {name: value for name, value in found.items() if value is not None}}
+
+
 class Settings(BaseModel):
     """What every method has; a method's own settings are a subclass beside its algorithm."""
 
@@ -21,12 +40,19 @@ class Settings(BaseModel):
 
     steps: int = Field(10_000, ge=1, description="training steps (the paper's Digits protocol: 10,000)")
     batch_size: int = Field(32, ge=1, le=2**16, description="images per step (paper: 32)")
-    learning_rate: float = Field(1e-4, gt=0, description="rate of the optimiser (paper, Digits: 1e-4)")
+    learning_rate: float = Field(
+        1e-4,
+        gt=0,
+        description="rate of the optimiser (paper, Digits: 1e-4)",
+        json_schema_extra=search(around=10, log=True),
+    )
     optimiser: Literal["adam", "sgd"] = Field(
         "adam", description="what trains the network; sgd has Nesterov momentum 0.9 (paper, Digits: Adam)"
     )
     schedule: Literal["constant", "cosine"] = Field(
-        "constant", description="of the rate over the run: as it is, or falling to 0 along half a cosine"
+        "constant",
+        description="of the rate over the run: as it is, or falling to 0 along half a cosine",
+        json_schema_extra=search(among=("constant", "cosine")),
     )
     weight_decay: float = Field(0.0, ge=0, description="weight of the squared weights in the loss (L2 penalty)")
     head_start: bool = Field(

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from onedomain.cli.board import board
-from onedomain.runs.sweep import Ended, RunProgress
+from onedomain.runs.job import Ended, RunProgress
 
 
 def go(shown, clock):

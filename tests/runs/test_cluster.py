@@ -25,8 +25,9 @@ from onedomain.reporting.reproduce.declare import Row, Scale, Table
 from onedomain.reporting.reproduce.grid import Request
 from onedomain.runs import cluster as module
 from onedomain.runs.cluster import Cluster
+from onedomain.runs.job import Job
 from onedomain.runs.layout import CHECKPOINT, METRICS, WEIGHTS
-from onedomain.runs.sweep import Job, run_jobs
+from onedomain.runs.sweep import run_jobs
 from tests.conftest import ROOT
 from tests.runs.test_sweep import Told
 

@@ -15,7 +15,8 @@ import pytest
 
 from onedomain.data.folders import sole_use
 from onedomain.errors import UserError
-from onedomain.runs.sweep import Job, run_jobs
+from onedomain.runs.job import Job
+from onedomain.runs.sweep import run_jobs
 from tests.conftest import ROOT
 
 
@@ -159,7 +160,8 @@ def test_processes_of_a_killed_call_hold_the_folder_until_they_end(tmp_path):
         from pathlib import Path
         from onedomain.cli.board import board
         from onedomain.data.folders import sole_use
-        from onedomain.runs.sweep import Job, run_jobs
+        from onedomain.runs.job import Job
+        from onedomain.runs.sweep import run_jobs
         child = "import time; open('begun', 'w').close(); time.sleep(2)"
         with sole_use(Path(".")) as keep_open, board("x", 1) as shown:
             run_jobs([Job("a", (sys.executable, "-c", child), Path("a.log"), 1.0)], 1, shown, keep_open)
@@ -177,3 +179,56 @@ def test_processes_of_a_killed_call_hold_the_folder_until_they_end(tmp_path):
         pass
     with sole_use(tmp_path, seconds=20.0):
         pass
+
+
+class OneByOne:
+    """A feed of some jobs that ends those that say less than a half, and remembers what it was told."""
+
+    seconds_to_come = 0.0
+
+    def __init__(self, *jobs):
+        self.jobs, self.scores, self.runs = list(jobs), [], []
+
+    def next(self):
+        return self.jobs.pop(0) if self.jobs else None
+
+    def goes_on(self, name, done, score):
+        self.scores.append((name, done, score))
+        return score > 0.5
+
+    def ended(self, run):
+        self.runs.append((run.name, run.error, run.early))
+        return run
+
+
+SAYS = """
+    def score(done, value):
+        print(json.dumps({{"score": value, "done": done}}), file=sys.stderr, flush=True)
+    def save(*_):
+        print("onedomain: stopped at step 1; saved", file=sys.stderr)
+        os._exit(143)
+    signal.signal(signal.SIGTERM, save)
+    score(1, {first})
+    time.sleep({seconds})
+    score(2, 0.9)
+"""
+
+
+def test_a_feed_hears_scores_ends_what_is_hopeless_and_begins_further_runs(job):
+    good, bad = SAYS.format(first=0.8, seconds=0), SAYS.format(first=0.1, seconds=60)
+    feed = OneByOne(job("good", good), job("bad", bad), job("broken", "exit(3)"), job("last", good))
+    told = Told()
+    begun = time.monotonic()
+    grid = run_jobs([], 1, told, feed=feed)
+    assert time.monotonic() - begun < 30
+    assert feed.runs == [
+        ("good", "", False),
+        ("bad", "", True),
+        ("broken", "ended with exit code 3", False),
+        ("last", "", False),
+    ]
+    assert [score for score in feed.scores if score[0] != "bad"] == [
+        (name, *told) for name in ("good", "last") for told in ((1, 0.8), (2, 0.9))
+    ]
+    assert [score for score in feed.scores if score[0] == "bad"] == [("bad", 1, 0.1)]
+    assert (grid.stopped, [each.name for each in grid.failed]) == (0, ["broken"])

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from onedomain.data.progress import bars, duration, say
 from onedomain.errors import one_line
-from onedomain.runs.sweep import Board, Ended, RunProgress
+from onedomain.runs.job import Ended, RunProgress
+from onedomain.runs.sweep import Board
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -48,7 +49,8 @@ class _Display:
         if self.bars:
             self.bars.remove_task(self.tasks.pop(run.name))
         failed = f"failed {run.name}: {run.error} (log: {run.log})"
-        self._say(failed if run.error else f"done   {run.name} in {duration(run.seconds)}")
+        done = f"{'ended early' if run.early else 'done  '} {run.name} in {duration(run.seconds)}"
+        self._say(failed if run.error else "  ".join(filter(None, [done, run.note])))
 
     def show(self, running: Sequence[RunProgress], share: float, seconds_left: float) -> None:
         counts = f"{self.ended_runs}/{self.runs} runs  {duration(seconds_left)} left"

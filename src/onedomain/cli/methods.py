@@ -100,7 +100,7 @@ def _in_full(heading: str, kind: type[Method]) -> str:
     lines += ["", "Settings (--set NAME=VALUE), with their defaults:"]
     for name, setting in kind.Settings.model_fields.items():
         lines.append(f"  {name}={setting.default}")
-        told = "; ".join(text for text in (setting.description, _allowed(setting)) if text)
+        told = "; ".join(text for text in (setting.description, _allowed(setting), _searched(setting)) if text)
         lines += textwrap.wrap(told, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines)
 
@@ -119,6 +119,19 @@ def _allowed(setting: FieldInfo) -> str:
         if hasattr(each, name)
     ]
     return ", ".join(limits)
+
+
+def _searched(setting: FieldInfo) -> str:
+    """Where `tune` looks for it; empty if it does not."""
+    extra = setting.json_schema_extra
+    found: Any = extra.get("search") if isinstance(extra, dict) else None
+    if found is None:
+        return ""
+    if "among" in found:
+        return "tune: all" if _allowed(setting) else f"tune: {', '.join(map(str, found['among']))}"
+    if "around" in found:
+        return f"tune: up to {found['around']} times more or less"
+    return f"tune: {found['low']:g} to {found['high']:g}{', log' if found['log'] else ''}"
 
 
 def _described(name: str, kind: type[Method]) -> dict[str, Any]:

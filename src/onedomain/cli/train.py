@@ -5,9 +5,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from onedomain.cli import options as shared
 from onedomain.cli.output import print_json
+
+if TYPE_CHECKING:
+    from onedomain.evaluation.scores import Evaluation
 
 GROUP = shared.TRAIN
 
@@ -34,6 +38,11 @@ class Options:
         "--held-out DIR",
         "More images of the same domain, not trained on but scored; by default 5% of 400 images or more.",
         group=shared.OWN_IMAGES,
+    )
+    objective: str | None = shared.option(
+        "--objective WHAT",
+        "Judge as `tune` does, by a part of the source: see docs/tune.md.",
+        complete="training.objective:OBJECTIVES",
     )
     out: str | None = shared.option(
         "--out DIR", "Where the run is kept. [runs/BENCHMARK-METHOD-SEED]", group=shared.RUN_FOLDER
@@ -83,6 +92,7 @@ def _train(options: Options) -> None:
         seed=options.seed,
         network=options.network,
         recipe=options.recipe,
+        objective=options.objective,
         settings=given_settings(options.assignments or [], options.steps),
     )
     folder = Path(options.out or request.folder)
@@ -90,25 +100,23 @@ def _train(options: Options) -> None:
         request = request.completed_from(folder)
     elif options.resume:
         say(f"nothing to resume in {folder}: training from the start")
+    how: dict[str, Any] = {"weights": options.weights, "device": options.device, "track": options.track}
+    how |= {"out": folder, "resume": options.resume}
+    evaluation: Evaluation | None = None
     try:
-        run = request.train(
-            options.data,
-            score=options.score,
-            weights=options.weights,
-            device=options.device,
-            out=folder,
-            resume=options.resume,
-            track=options.track,
-        )
+        if request.objective:
+            run, evaluation = request.train_and_judge(options.data, **how)
+        else:
+            run = request.train(options.data, score=options.score, **how)
     except Interrupted as stopped:
         again = ["onedomain", "train", "--resume", "--out", str(folder)]
         again += shared.as_typed(options, "source", "held-out", "track", "data", "device", "threads")
         command = launched(shlex.join(again), processes())
         raise Interrupted(f"{stopped}; go on with: {command}", stopped.exit_code) from None
-    benchmark, evaluation = request.find_benchmark(), None
+    benchmark = None if request.objective else request.find_benchmark()
     if benchmark and options.score:
         evaluation = score_on(run, benchmark, data_folder(options.data))
-    elif options.score and run.held_out:
+    elif options.score and run.held_out and not request.objective:
         at_home = run.manifest.source.name
         evaluation = run.evaluate({at_home: run.held_out}, seen=[at_home])
     if place() > 0:

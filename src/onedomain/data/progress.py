@@ -116,6 +116,14 @@ class _JsonLines(_Lines):
             print(json.dumps({**line, "rate": round(rate, 3), "note": note}), file=sys.stderr, flush=True)
 
 
+def tell_score(done: int, total: int, score: float) -> None:
+    """How good the run is so far: a remark or, for a program that watches this one, {"score", "done"}."""
+    if os.environ.get(FORM) == "json":
+        print(json.dumps({"score": score, "done": done}), file=sys.stderr, flush=True)
+    else:
+        say(f"score after {done:,} of {total:,} steps: {score:.2%}")
+
+
 @contextmanager
 def work_in_parts(label: str) -> Iterator[Callable[[str, float], None]]:
     """Yield a function to call with the part that is being done, and how much of it is, from 0 to 1."""

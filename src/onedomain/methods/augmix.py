@@ -10,14 +10,25 @@ from onedomain.components.equations import task_loss
 from onedomain.components.predictive import divergence_from_mean
 from onedomain.data.domain import Batch
 from onedomain.methods.base import LossMethod
-from onedomain.settings import Settings
+from onedomain.settings import Settings, search
 
 
 class AugMixSettings(Settings):
-    consistency: float = Field(12.0, ge=0, description="λ, weight of the Jensen–Shannon loss (paper: 12)")
+    consistency: float = Field(
+        12.0,
+        ge=0,
+        description="λ, weight of the Jensen–Shannon loss (paper: 12)",
+        json_schema_extra=search(1, 30, log=True),
+    )
     chains: int = Field(3, ge=1, description="chains that are mixed (paper: 3)")
     depth: int = Field(3, ge=1, description="longest chain (paper: 1 to 3, drawn)")
-    severity: float = Field(0.3, gt=0, le=1, description="largest strength of an operation (paper: 3 of 10)")
+    severity: float = Field(
+        0.3,
+        gt=0,
+        le=1,
+        description="largest strength of an operation (paper: 3 of 10)",
+        json_schema_extra=search(0.1, 0.6),
+    )
 
 
 class AugMix(LossMethod):

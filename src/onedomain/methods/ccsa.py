@@ -9,12 +9,23 @@ from onedomain.components.contrastive import contrastive_loss
 from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
 from onedomain.methods.base import LossMethod
-from onedomain.settings import Settings
+from onedomain.settings import Settings, search
 
 
 class CCSASettings(Settings):
-    weight: float = Field(0.25, ge=0, le=1, description="w, share of the loss over pairs (released code: 0.25)")
-    margin: float = Field(1.0, gt=0, description="m, how far apart classes should lie (released code: 1)")
+    weight: float = Field(
+        0.25,
+        ge=0,
+        le=1,
+        description="w, share of the loss over pairs (released code: 0.25)",
+        json_schema_extra=search(0.05, 0.9),
+    )
+    margin: float = Field(
+        1.0,
+        gt=0,
+        description="m, how far apart classes should lie (released code: 1)",
+        json_schema_extra=search(0.1, 10, log=True),
+    )
 
 
 class CCSA(LossMethod):

@@ -7,10 +7,16 @@ from pydantic import Field
 
 from onedomain.components.contrastive import nearest_other_loss
 from onedomain.methods.ccsa import CCSA, CCSASettings
+from onedomain.settings import search
 
 
 class DSNESettings(CCSASettings):
-    margin: float = Field(1.0, gt=0, description="m, by how much, in squared distance (released code: 1)")
+    margin: float = Field(
+        1.0,
+        gt=0,
+        description="m, by how much, in squared distance (released code: 1)",
+        json_schema_extra=search(0.1, 10, log=True),
+    )
 
 
 class DSNE(CCSA):

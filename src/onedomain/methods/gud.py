@@ -20,7 +20,7 @@ from onedomain.components.predictive import Predictive
 from onedomain.data.domain import Batch
 from onedomain.methods.base import Method, Part, Setup
 from onedomain.networks import NamedNetwork
-from onedomain.settings import Settings
+from onedomain.settings import Settings, search
 
 
 class GUDSettings(Settings):
@@ -29,14 +29,27 @@ class GUDSettings(Settings):
     gammas: tuple[float, ...] = Field(
         (1.0,), min_length=1, description="γ, weight of L_const; several, with commas: an ensemble of as many networks"
     )
-    rounds: int = Field(6, ge=1, description="K, how often the training set grows (released SDG code: 6)")
+    rounds: int = Field(
+        6,
+        ge=1,
+        description="K, how often the training set grows (released SDG code: 6)",
+        json_schema_extra=search(3, 6),
+    )
     round_every: int = Field(100, ge=1, description="T_min, steps before each round (released SDG code: 100)")
     round_size: int = Field(5_000, ge=1, description="images that a round adds, at most as many as there are")
     ascent_rate: float = Field(
-        1 / 8, gt=0, description="rate of Eq. 4, per sample (released SDG code: 1 on the mean of 32)"
+        1 / 8,
+        gt=0,
+        description="rate of Eq. 4, per sample (released SDG code: 1 on the mean of 32)",
+        json_schema_extra=search(around=4, log=True),
     )
     ascent_steps: int = Field(15, ge=1, description="T_adv of Eq. 4 (released SDG code: 15)")
-    range_margin: float = Field(2.0, ge=0, description="how far an image may leave the image range, in its widths")
+    range_margin: float = Field(
+        2.0,
+        ge=0,
+        description="how far an image may leave the image range, in its widths",
+        json_schema_extra=search(0, 2),
+    )
 
     @field_validator("gammas", mode="before")
     @classmethod

@@ -11,13 +11,24 @@ from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
 from onedomain.errors import UserError
 from onedomain.methods.base import LossMethod
-from onedomain.settings import Settings
+from onedomain.settings import Settings, search
 
 
 class JiGenSettings(Settings):
     permutations: int = Field(30, ge=1, le=1000, description="orders of the tiles beside the right one (paper: 30)")
-    jigsaw_weight: float = Field(0.7, ge=0, description="α, weight of the loss over orders (paper: 0.1 to 0.9)")
-    shuffled: float = Field(0.4, gt=0, lt=1, description="share of the images that are shuffled (paper: 0.1 to 0.4)")
+    jigsaw_weight: float = Field(
+        0.7,
+        ge=0,
+        description="α, weight of the loss over orders (paper: 0.1 to 0.9)",
+        json_schema_extra=search(0.1, 0.9),
+    )
+    shuffled: float = Field(
+        0.4,
+        gt=0,
+        lt=1,
+        description="share of the images that are shuffled (paper: 0.1 to 0.4)",
+        json_schema_extra=search(0.1, 0.9),
+    )
 
 
 class JiGen(LossMethod):

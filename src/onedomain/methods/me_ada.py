@@ -7,10 +7,16 @@ from pydantic import Field
 
 from onedomain.components.equations import mean_over_pixels
 from onedomain.methods.gud import GUD, GUDSettings
+from onedomain.settings import search
 
 
 class MEADASettings(GUDSettings):
-    entropy_weight: float = Field(1.0, ge=0, description="β, weight of the entropy that an image climbs; 0 is GUD")
+    entropy_weight: float = Field(
+        1.0,
+        ge=0,
+        description="β, weight of the entropy that an image climbs; 0 is GUD",
+        json_schema_extra=search(0.1, 10, log=True),
+    )
 
 
 class MEADA(GUD):

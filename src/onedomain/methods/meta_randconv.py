@@ -19,17 +19,24 @@ from onedomain.components.meta import batch_losses, meta_gradient
 from onedomain.data.domain import Batch
 from onedomain.methods.base import AdamMethod
 from onedomain.methods.randconv import SIZES
-from onedomain.settings import Settings
+from onedomain.settings import Settings, search
 
 
 class MetaRandConvSettings(Settings):
-    domains: int = Field(1, ge=1, description="K, convolved copies of the batch that a step is tested on")
+    domains: int = Field(
+        1, ge=1, description="K, convolved copies of the batch that a step is tested on", json_schema_extra=search(1, 3)
+    )
     convolution: Literal["progressive", "mixed"] = Field(
         "progressive", description="as Pro-RandConv makes its images, or as RandConv does"
     )
-    repeats: int = Field(10, ge=1, description="most repeats of a progressive block, drawn each step and domain")
+    repeats: int = Field(
+        10,
+        ge=1,
+        description="most repeats of a progressive block, drawn each step and domain",
+        json_schema_extra=search(3, 15),
+    )
     second_order: bool = Field(True, description="exact gradient through the inner step; false leaves out curvature")
-    inner_rate: float = Field(1e-4, gt=0, description="η of Eq. 8")
+    inner_rate: float = Field(1e-4, gt=0, description="η of Eq. 8", json_schema_extra=search(1e-4, 0.1, log=True))
     inner_steps: int = Field(1, ge=1, description="gradient steps of the meta-train")
 
 

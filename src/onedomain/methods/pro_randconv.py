@@ -9,13 +9,25 @@ from onedomain.components.augmentations.random_convolution import progressive_co
 from onedomain.components.equations import task_loss
 from onedomain.data.domain import Batch
 from onedomain.methods.base import LossMethod
-from onedomain.settings import Settings
+from onedomain.settings import Settings, search
 
 
 class ProRandConvSettings(Settings):
-    repeats: int = Field(10, ge=1, description="L, most repeats of a block; each step draws from 1 on (paper: 10)")
-    offset: float = Field(0.2, ge=0, description="largest deviation of displaced points, pixels (paper, Digits: 0.2)")
-    contrast: float = Field(0.5, ge=0, description="deviation of gain and bias (paper: 0.5)")
+    repeats: int = Field(
+        10,
+        ge=1,
+        description="L, most repeats of a block; each step draws from 1 on (paper: 10)",
+        json_schema_extra=search(3, 15),
+    )
+    offset: float = Field(
+        0.2,
+        ge=0,
+        description="largest deviation of displaced points, pixels (paper, Digits: 0.2)",
+        json_schema_extra=search(0, 0.5),
+    )
+    contrast: float = Field(
+        0.5, ge=0, description="deviation of gain and bias (paper: 0.5)", json_schema_extra=search(0.1, 1)
+    )
 
 
 class ProRandConv(LossMethod):

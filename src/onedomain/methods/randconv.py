@@ -10,16 +10,31 @@ from onedomain.components.equations import mean_over_pixels, task_loss
 from onedomain.components.predictive import divergence_from_mean
 from onedomain.data.domain import Batch
 from onedomain.methods.base import LossMethod
-from onedomain.settings import Settings
+from onedomain.settings import Settings, search
 
 SIZES = (1, 3, 5, 7)  # of the kernels, as for the paper's RC_mix₁₋₇
 
 
 class RandConvSettings(Settings):
     views: int = Field(3, ge=2, description="views of each image (paper: 3)")
-    consistency: float = Field(10.0, ge=0, description="λ, weight of the consistency loss (paper, Digits: 10)")
-    original: float = Field(0.5, ge=0, le=1, description="chance that a view is the image as it is (paper: 0.5)")
-    mixing: bool = Field(True, description="mix each view with its image by a random share (paper: RC_mix)")
+    consistency: float = Field(
+        10.0,
+        ge=0,
+        description="λ, weight of the consistency loss (paper, Digits: 10)",
+        json_schema_extra=search(1, 30, log=True),
+    )
+    original: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="chance that a view is the image as it is (paper: 0.5)",
+        json_schema_extra=search(0.1, 0.9),
+    )
+    mixing: bool = Field(
+        True,
+        description="mix each view with its image by a random share (paper: RC_mix)",
+        json_schema_extra=search(among=(True, False)),
+    )
 
 
 class RandConv(LossMethod):

@@ -20,7 +20,7 @@ from onedomain.components.wae import AUTO_ENCODERS, WAE_COST, AutoEncoder, WAESe
 from onedomain.data.domain import Batch, Domain
 from onedomain.data.memory import images_at_once
 from onedomain.methods.base import Method, Part, Setup
-from onedomain.settings import Settings
+from onedomain.settings import Settings, search
 
 TRANSPORT_SAMPLE = 500  # images of each side that the transport of a domain is measured on,
 TRANSPORT_VALUES = 2**24  # or fewer, so that they have no more values than this
@@ -29,35 +29,61 @@ TRANSPORT_VALUES = 2**24  # or fewer, so that they have no more values than this
 class SDGSettings(Settings):
     """α and β weigh means over features and over pixels: the scale on which the paper's values make sense."""
 
-    domains: int = Field(3, ge=1, description="K, augmented domains made one after another (paper: 3)")
-    alpha: float = Field(1.0, ge=0, description="α, weight of L_const; 0 is the ablation without it (paper: 1)")
-    beta: float = Field(2000.0, ge=0, description="β, weight of L_relax; 0 is the ablation without it (paper: 2,000)")
+    domains: int = Field(
+        3, ge=1, description="K, augmented domains made one after another (paper: 3)", json_schema_extra=search(1, 5)
+    )
+    alpha: float = Field(
+        1.0,
+        ge=0,
+        description="α, weight of L_const; 0 is the ablation without it (paper: 1)",
+        json_schema_extra=search(0.01, 10, log=True),
+    )
+    beta: float = Field(
+        2000.0,
+        ge=0,
+        description="β, weight of L_relax; 0 is the ablation without it (paper: 2,000)",
+        json_schema_extra=search(100, 20_000, log=True),
+    )
     relax: Literal["input", "reconstruction"] = Field(
         "reconstruction",
         description="L_relax: input is Eq. 7, ‖x⁺−V(x⁺)‖²; reconstruction is ‖V(x)−V(x⁺)‖², as released",
+        json_schema_extra=search(among=("input", "reconstruction")),
     )
     range_margin: float = Field(2.0, ge=0, description="how far x⁺ may leave the image range, in widths of that range")
-    ascent_rate: float = Field(1 / 32, gt=0, description="γ of Eq. 4, per sample (released code: 1 on the mean of 32)")
+    ascent_rate: float = Field(
+        1 / 32,
+        gt=0,
+        description="γ of Eq. 4, per sample (released code: 1 on the mean of 32)",
+        json_schema_extra=search(around=4, log=True),
+    )
     ascent_steps: int = Field(25, ge=1, description="T_adv of Eq. 4 (released code: 25)")
     domain_size: int = Field(5_000, ge=1, description="images of an augmented domain, at most as many as there are")
     warm_up: int = Field(100, ge=0, description="steps before the first domain is made (released code: 99)")
     domain_every: int = Field(100, ge=1, description="steps between two domains (released code: 100)")
     meta: bool = Field(True, description="meta-learning; false is the ablation: the plain sum of the losses")
     second_order: bool = Field(True, description="exact gradient through the inner step; false leaves out curvature")
-    inner_rate: float = Field(1e-4, gt=0, description="η of Eq. 8 (released code: 1e-4)")
+    inner_rate: float = Field(
+        1e-4, gt=0, description="η of Eq. 8 (released code: 1e-4)", json_schema_extra=search(1e-4, 0.1, log=True)
+    )
     inner_steps: int = Field(1, ge=1, description="gradient steps of the meta-train (paper: one or more)")
     domain_losses: Literal["sum", "mean"] = Field(
-        "sum", description="losses of the domains added up, as in Eq. 9, or averaged (released code: one pooled batch)"
+        "sum",
+        description="losses of the domains added up, as in Eq. 9, or averaged (released code: one pooled batch)",
+        json_schema_extra=search(among=("sum", "mean")),
     )
     augmented_batch: int = Field(33, ge=1, description="images per step, of all augmented domains together")
     auto_encoder: Literal["dense", "conv", "segmentation"] = Field(
         "dense", description="V: the paper's for Digits, for CIFAR-10, or for SYNTHIA"
     )
     wae_loss: Literal["squared", "cross-entropy"] = Field(
-        "squared", description="first term of Eq. 6: ‖G(Q(x)) − x‖², or summed cross-entropy of pixels, as released"
+        "squared",
+        description="first term of Eq. 6: ‖G(Q(x)) − x‖², or summed cross-entropy of pixels, as released",
+        json_schema_extra=search(among=("squared", "cross-entropy")),
     )
     prior: Literal["gan", "mmd"] = Field("gan", description="D of Eq. 6, what draws V's codes to the prior")
-    prior_weight: float = Field(10.0, ge=0, description="λ of Eq. 6 (WAE paper: 10)")
+    prior_weight: float = Field(
+        10.0, ge=0, description="λ of Eq. 6 (WAE paper: 10)", json_schema_extra=search(0.1, 100, log=True)
+    )
     prior_logits: bool = Field(
         False, description="add log p(z) of the prior's draws to the logits of V's discriminator, as released; gan only"
     )

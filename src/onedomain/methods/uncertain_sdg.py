@@ -27,7 +27,7 @@ from onedomain.networks.distributed import average, gathered, own
 from onedomain.networks.hooks import added, can_expand, require_reached_embedding, watched
 from onedomain.networks.named import IMAGE
 from onedomain.networks.precision import passing
-from onedomain.settings import Settings
+from onedomain.settings import Settings, search
 
 LARGEST_PASS = 500  # images times draws at once, fewer if they are large
 SNAPSHOTS_AT = (0.0, 0.05, 0.2, 0.4, 0.7, 1.0)  # of the steps after the warm-up
@@ -39,16 +39,34 @@ class UncertainSDGSettings(Settings):
     """α weighs a mean over features, as in SDG."""
 
     steps: int = Field(1_500, ge=1, le=10**9, description="training steps (released code: 6,000)")
-    learning_rate: float = Field(1e-3, gt=0, description="rate of the optimiser at the start (released code: 1e-4)")
-    schedule: Literal["constant", "cosine"] = Field(
-        "cosine", description="of the rate over the run: as it is (released code), or falling to 0 along half a cosine"
+    learning_rate: float = Field(
+        1e-3,
+        gt=0,
+        description="rate of the optimiser at the start (released code: 1e-4)",
+        json_schema_extra=search(around=10, log=True),
     )
-    domains: int = Field(1, ge=1, description="K, Monte-Carlo draws of a perturbed domain per step (released code: 10)")
-    alpha: float = Field(0.1, ge=0, description="α, weight of L_const while φ climbs (released code: 1)")
+    schedule: Literal["constant", "cosine"] = Field(
+        "cosine",
+        description="of the rate over the run: as it is (released code), or falling to 0 along half a cosine",
+        json_schema_extra=search(among=("constant", "cosine")),
+    )
+    domains: int = Field(
+        1,
+        ge=1,
+        description="K, Monte-Carlo draws of a perturbed domain per step (released code: 10)",
+        json_schema_extra=search(1, 3),
+    )
+    alpha: float = Field(
+        0.1,
+        ge=0,
+        description="α, weight of L_const while φ climbs (released code: 1)",
+        json_schema_extra=search(0.01, 10, log=True),
+    )
     ceiling: float = Field(
         0.4,
         ge=0,
         description="highest loss that φ brings a sample to, as a multiple of chance; 0: no ceiling (paper)",
+        json_schema_extra=search(0.2, 0.8),
     )
     perturbed_weight: float = Field(
         1.0,
@@ -56,7 +74,10 @@ class UncertainSDGSettings(Settings):
         description="weight of the loss on perturbed features with hard labels (paper: none; released code: 1)",
     )
     mixup_weight: float = Field(
-        0.01, ge=0, description="weight of the loss on mixed features and labels, Eq. 11 (released code: 0.01)"
+        0.01,
+        ge=0,
+        description="weight of the loss on mixed features and labels, Eq. 11 (released code: 0.01)",
+        json_schema_extra=search(0.001, 1, log=True),
     )
     image: bool = Field(
         True, description="perturb the image as well, by smooth noise, as if it were a layer (paper: layers alone)"
@@ -69,15 +90,20 @@ class UncertainSDGSettings(Settings):
         0.001,
         gt=0,
         description="Adam's rate of φ's ascent for the layers, by fan-in for weights (released: plain gradient, 1)",
+        json_schema_extra=search(1e-4, 0.1, log=True),
     )
-    image_rate: float = Field(0.1, gt=0, description="the same for the noise of the image")
+    image_rate: float = Field(
+        0.1, gt=0, description="the same for the noise of the image", json_schema_extra=search(0.01, 1, log=True)
+    )
     burst_steps: int = Field(20, ge=1, description="steps of a burst, after the warm-up (released code: 20)")
     burst_updates: int = Field(30, ge=1, description="ascent updates in each step of a burst (released code: 30)")
     uncertainty: bool = Field(True, description="learned (μ, σ) and mixing; false is the ablation: e ~ N(0, I)")
     rho: float = Field(0.9, gt=0, lt=1, description="ρ, what a smoothed label leaves the true class (released: 0.9)")
     warm_up: int = Field(100, ge=0, description="steps before the first perturbation (released code: 100)")
     second_order: bool = Field(True, description="exact gradient through the inner step; false leaves out curvature")
-    inner_rate: float = Field(1e-4, gt=0, description="η of Eq. 8 (released code: 1e-4)")
+    inner_rate: float = Field(
+        1e-4, gt=0, description="η of Eq. 8 (released code: 1e-4)", json_schema_extra=search(1e-4, 0.1, log=True)
+    )
     inner_steps: int = Field(1, ge=1, description="gradient steps of the meta-train (paper: one or more)")
     prediction_draws: int = Field(
         5, ge=0, le=1000, description="Monte-Carlo draws that mutual information comes from; the prediction needs none"

@@ -18,8 +18,8 @@ from typing import Any
 
 from onedomain.data.processes import cores
 from onedomain.errors import OnedomainError, UserError
+from onedomain.runs.job import Child, Job
 from onedomain.runs.node import BEGINS, fixed_to, probe, run_job, unpack
-from onedomain.runs.sweep import Child, Job
 
 ADDRESS = "RAY_ADDRESS"
 FOUND = "auto"  # the address that stands for the cluster that runs on this machine

@@ -120,7 +120,7 @@ class Manifest(_Set):
     usual. None: the run is of a version that did not keep it.
 
     `recipe` is what the settings were taken from, but for those that were set one by one: a name, or a file's name and
-    digest.
+    digest. `objective` is what a part of the source was held out for, to choose settings by.
 
     An adapted run keeps what its parent was trained with, unless `adaptation` says that it was trained from scratch.
     """
@@ -130,6 +130,7 @@ class Manifest(_Set):
     seed: Count
     benchmark: str | None
     recipe: str = DEFAULT
+    objective: str | None = None
     network: NetworkInfo
     source: SourceInfo
     environment: Environment

@@ -17,7 +17,7 @@ from typing import Any
 
 from onedomain.data.files import TEMPORARY, make_folder
 from onedomain.data.folders import LOCK, sole_use
-from onedomain.runs.sweep import Job, start_process
+from onedomain.runs.job import Job, start_process
 
 BEGINS = "\0"  # before what is said of the start of a process
 SECONDS_TO_WAIT = 90.0  # until the lock of a lost machine is given up

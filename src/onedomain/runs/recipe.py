@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from onedomain.data.files import read_file
+from onedomain.data.files import read_file, write_atomically
 from onedomain.errors import UserError, unknown
 from onedomain.runs.plain_yaml import parse_yaml
 from onedomain.runs.rows import Count, Number, Setting, Text
@@ -28,10 +29,9 @@ class Chosen(_Strict):
 
     objective: Text
     source: Text  # the fingerprint of the images that it was trained and judged on
-    benchmark: Text | None
-    network: Text | None
+    benchmark: Text | None = None
     score: Number
-    usual: Number | None  # the score of the usual settings
+    usual: Number | None = None  # the score of the usual settings
     trials: Count
     seeds: Count
     searched: tuple[Text, ...]
@@ -43,6 +43,9 @@ class RecipeFile(_Strict):
     method: Text
     settings: Annotated[dict[Text, Setting], Field(min_length=1)]
     chosen: Chosen | None = None
+
+    def write(self, path: Path) -> None:
+        write_atomically(path, yaml.safe_dump(self.model_dump(mode="json", exclude_none=True), sort_keys=False))
 
 
 class Recipe(_Strict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import operator
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -83,6 +83,7 @@ def trained(
     resume: bool,
     progress: bool,
     track: str | None = None,
+    watch: Callable[[Run, int], None] = lambda run, done: None,
 ) -> Run:
     """`run` when `trainer` has trained its network: the folder begun or resumed, and in it all that the run needs.
 
@@ -98,7 +99,7 @@ def trained(
         wait()
         if run.folder is not None and not (run.folder / MANIFEST).exists():
             raise UserError("out", f"{run.folder} is not seen by process {place()}", "a folder that all of them share")
-        history, seconds = train(trainer, shown=progress, track=track)
+        history, seconds = train(trainer, shown=progress, track=track, watch=partial(watch, run))
         calibration = None if source is None else calibrated(run.method, source, held_out)
         run = replace(run, manifest=manifest, history=history, seconds=seconds, calibration=calibration)
         if run.folder is not None and writes:
@@ -188,6 +189,7 @@ def describe_run(
     weights: str | None = None,
     usual: Mapping[str, Any] | None = None,
     recipe: str = DEFAULT,
+    objective: str | None = None,
 ) -> Manifest:
     """`usual` holds the benchmark's settings for the method, where they are not its defaults."""
     if not isinstance(benchmark, str | None):
@@ -201,6 +203,7 @@ def describe_run(
         seed=seed,
         benchmark=benchmark,
         recipe=recipe,
+        objective=objective,
         network=NetworkInfo(
             name=named.name,
             own=named.own,

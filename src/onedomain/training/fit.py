@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,8 @@ def fit(
     size: tuple[int, int] | None = None,
     progress: bool = True,
     track: str | None = None,
+    objective: str | None = None,
+    watch: Callable[[Run, int], None] = lambda run, done: None,
 ) -> Run:
     """Train `method` on `source` alone.
 
@@ -97,6 +99,9 @@ def fit(
 
     `benchmark` is the name of the benchmark whose source this is, and `usual` the settings that it gives the method.
     Both are recorded, so that reports can name the settings that differ.
+
+    `objective` is recorded: what a part of the source was held out for. `watch` is called after every step, with the
+    run and the number of steps done.
 
     `track="tensorboard"` logs scalars and augmented images while training, into the run folder.
     """
@@ -147,9 +152,9 @@ def fit(
     refuse_uneven(method.settings.batch_size)
     with seeded(seed):  # a dataset may be random, and must look the same when the run is resumed
         set_up_to_train(method, named, domain, where, seed=seed, folder=folder)
-        manifest = describe_run(method, domain, seed, benchmark, where, started_from, usual, found.name)
+        manifest = describe_run(method, domain, seed, benchmark, where, started_from, usual, found.name, objective)
     run = Run(method, manifest, folder=folder, held_out=kept)
-    return trained(run, method, domain, kept, resume=resume, progress=progress, track=track)
+    return trained(run, method, domain, kept, resume=resume, progress=progress, track=track, watch=watch)
 
 
 def _start_from(

@@ -29,11 +29,16 @@ from onedomain.training.randomness import deterministic, private_randomness, see
 from onedomain.training.snapshots import Snapshots
 from onedomain.training.tracking import tracking
 
+Watch = Callable[[int], None]
 SECONDS_BETWEEN_SAVED_PARTS = 60.0  # of the work that a method does between two steps
 
 
-def train(method: Method, *, shown: bool = True, track: str | None = None) -> tuple[list[dict[str, Any]], float]:
+def train(
+    method: Method, *, shown: bool = True, track: str | None = None, watch: Watch = lambda done: None
+) -> tuple[list[dict[str, Any]], float]:
     """Train a method that was set up to its last step, from its folder's checkpoint if there is one.
+
+    `watch` is called after every step with the number of those done; what it draws at random changes nothing.
 
     Returns the rows of metrics.jsonl and the seconds that training took, resumed parts together. Everything random
     is a function of the seed and the step, never of what happened before: that is what makes resuming exact.
@@ -99,6 +104,7 @@ def train(method: Method, *, shown: bool = True, track: str | None = None) -> tu
                 pace.stepped(done, time.monotonic() - begun)
                 update(done, loss, left=pace.left(done))
                 snapshots.take(done)
+                watch(done)
                 if save:
                     keeper.save(done)
                 if stopping:

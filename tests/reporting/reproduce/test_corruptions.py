@@ -19,7 +19,7 @@ from onedomain.reporting.reproduce.formats import tables
 from onedomain.reporting.reproduce.grid import Request
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
-from onedomain.runs.sweep import Ended
+from onedomain.runs.job import Ended
 from tests.reporting.reproduce.records import records
 
 LITE = "cifar10-c-lite"

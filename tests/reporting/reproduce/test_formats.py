@@ -16,7 +16,7 @@ from onedomain.reporting.reproduce.declare import Row
 from onedomain.reporting.reproduce.formats import as_csv, as_json, tables, write_files
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
-from onedomain.runs.sweep import Ended
+from onedomain.runs.job import Ended
 from tests.reporting.reproduce.records import records
 
 QUICK = SCALES["quick"]

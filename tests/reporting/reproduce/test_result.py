@@ -9,7 +9,7 @@ from onedomain.reporting.reproduce.columns import score
 from onedomain.reporting.reproduce.declare import Row, Table
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
-from onedomain.runs.sweep import Ended
+from onedomain.runs.job import Ended
 from tests.reporting.reproduce.records import records
 
 DIGITS, QUICK, FULL = TABLES["digits"], SCALES["quick"], SCALES["full"]

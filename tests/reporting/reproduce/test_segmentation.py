@@ -13,7 +13,8 @@ from onedomain import cli
 from onedomain.data.datasets import synthia
 from onedomain.data.datasets.synthia import CONDITIONS, SOURCE_CONDITIONS
 from onedomain.reporting.reproduce import grid, tables
-from onedomain.runs.sweep import Ended, Grid
+from onedomain.runs.job import Ended
+from onedomain.runs.sweep import Grid
 from tests.data.frames import make_sequence, write_mask
 
 LITTLE = {"gud": {"ascent_steps": 1}, "sdg": {"ascent_steps": 1, "domains": 1, "wae_epochs": 1}}

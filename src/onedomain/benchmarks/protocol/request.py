@@ -9,6 +9,7 @@ from typing import Any
 
 from onedomain.benchmarks import BENCHMARKS, Benchmark, find_benchmark, known_benchmark
 from onedomain.data import data_folder
+from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.evaluation.scores import Evaluation
 from onedomain.methods import method_class
@@ -17,6 +18,7 @@ from onedomain.runs.commandline import resume_command
 from onedomain.runs.manifest import read_manifest
 from onedomain.runs.recipe import Recipe, find_recipe, is_file, read_recipe
 from onedomain.training.fit import fit
+from onedomain.training.objective import HOME, Judge, divide, parse_objective
 from onedomain.training.own_folders import source_folder
 from onedomain.training.run import Run
 
@@ -36,6 +38,7 @@ class TrainingRequest:
     seed: int | None = None
     network: str | None = None
     recipe: str | None = None
+    objective: str | None = None  # to choose settings by: a part of the source is held out for it
     settings: Mapping[str, Any] | None = None  # those that are not to be as the benchmark, or the method, has them
 
     def __post_init__(self) -> None:
@@ -83,6 +86,7 @@ class TrainingRequest:
             method=method,
             seed=before.seed if self.seed is None else self.seed,
             network=self.network or before.network.name,
+            objective=self.objective or before.objective,
             settings={**before.settings, **given},
         )
 
@@ -125,6 +129,31 @@ class TrainingRequest:
             held_out=benchmark.calibration and benchmark.calibration(folder),
             **common,
         )
+
+    def load_source(self, data: str | Path | None) -> Domain:
+        benchmark = self.find_benchmark()
+        return benchmark.train(data_folder(data)) if benchmark else source_folder(str(self.source), self.size)
+
+    def train_and_judge(self, data: str | Path | None, **options: Any) -> tuple[Run, Evaluation]:
+        """Train on a part of the source, and judge by the other part, changed: no target is read."""
+        benchmark, method = self.find_benchmark(), self.configured()
+        objective = parse_objective(str(self.objective), benchmark.targets if benchmark else ())
+        source, judged = divide(self.load_source(data), objective)
+        said = Judge(judged, method.settings.steps)
+        run = fit(
+            method,
+            source,
+            network=self.network or (benchmark and benchmark.network) or None,
+            benchmark=benchmark.name if benchmark else None,
+            usual=benchmark.settings_of(self.method_name) if benchmark else None,
+            objective=objective.text,
+            held_out=judged[HOME],
+            watch=said.after_step,
+            seed=self.seed or 0,
+            recipe=self.find_recipe(),
+            **options,
+        )
+        return run, said.finally_of(run)
 
 
 def score_on(run: Run, benchmark: Benchmark, data: Path) -> Evaluation:

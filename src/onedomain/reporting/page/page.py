@@ -29,8 +29,10 @@ from onedomain.reporting.page.tables import (
     uncertainty_table,
 )
 from onedomain.reporting.render.html import template
+from onedomain.reporting.tuning import tuning_tables
 from onedomain.runs.layout import OWN
 from onedomain.runs.records import RunRecords, read_runs
+from onedomain.runs.trials import Tuning, read_tuning
 
 DOCTYPE = b"<!doctype html>"
 PIXELS = 96  # CSS pixels per inch
@@ -71,8 +73,15 @@ def render(runs: Sequence[RunRecords]) -> str:
         # What allows this script, and no other, to run in the page.
         script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
         sections=sections,
+        tunings=[tuning_tables(tuning, f"tuning-{number}") for number, tuning in enumerate(_tunings(runs), start=1)],
         runs=run_details(runs),
     )
+
+
+def _tunings(runs: Sequence[RunRecords]) -> list[Tuning]:
+    """Those that the runs are trials of."""
+    folders = dict.fromkeys(run.folder.parent for run in runs)
+    return [tuning for folder in folders if (tuning := read_tuning(folder)) is not None]
 
 
 def section(runs: Sequence[RunRecords], benchmark: str, identity: str) -> dict[str, Any]:

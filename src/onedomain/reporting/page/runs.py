@@ -131,7 +131,7 @@ def _train(run: RunRecords) -> list[str]:
         network=None if usual else network.name,
         weights=network.weights is not None,
     )
-    return ["train", *words]
+    return ["train", *words, *(["--objective", manifest.objective] if manifest.objective else [])]
 
 
 def _adapt(run: RunRecords, info: AdaptationInfo) -> list[str]:

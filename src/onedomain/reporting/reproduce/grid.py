@@ -19,7 +19,8 @@ from onedomain.methods import method_class
 from onedomain.reporting.reproduce.declare import Scale, Table
 from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
 from onedomain.runs.cluster import Cluster
-from onedomain.runs.sweep import Board, Ended, Grid, Job, run_jobs
+from onedomain.runs.job import Ended, Job
+from onedomain.runs.sweep import Board, Grid, run_jobs
 
 SCORING_COST = 0.3  # time of scoring an image by that of an image in a step of ERM
 MEASURED_STEPS = 5

@@ -16,7 +16,7 @@ from onedomain.reporting.reproduce.declare import PARENT_SEED, Row, Scale, Table
 from onedomain.reporting.reproduce.notes import Rivals, notes_on
 from onedomain.reporting.reproduce.plan import benchmark_at
 from onedomain.runs.identity import changed_settings, decides, first_difference, identify
-from onedomain.runs.sweep import Ended
+from onedomain.runs.job import Ended
 
 Record = Mapping[str, Any]
 NEEDED = ("benchmark", "method", "settings", "seed", "domain", "metric", "value", "data", "onedomain")
