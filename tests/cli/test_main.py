@@ -16,7 +16,7 @@ from onedomain import cli
 
 COMMANDS = sorted(typer.main.get_command(cli.app).commands)
 PROMISED = (
-    "demo", "train", "evaluate", "predict", "adapt", "reproduce", "report", "figures", "corrupt", "data", "methods",
+    "demo", "train", "evaluate", "predict", "adapt", "tune", "reproduce", "report", "figures", "corrupt", "data", "methods",
     "benchmarks",
 )  # fmt: skip
 

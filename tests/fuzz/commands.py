@@ -20,6 +20,7 @@ LINES = {
     "predict": "predict run image.png",
     "adapt": "adapt run --target near --shots 1 --steps 1 --threads 1 --out new",
     "reproduce": "reproduce chaos --scale few --seeds 1 --out grid --dry-run",
+    "tune": "tune --benchmark chaos --trials 1 --steps 1 --jobs 1 --out new",
     "report": "report run --out page.html",
     "figures": "figures run --out figures",
     "corrupt": "corrupt photos --kind brightness --out new",
@@ -30,7 +31,7 @@ LINES = {
     "benchmarks": "benchmarks",
 }
 KEPT = {"--dry-run", "list", "check", "prepare"}  # without these it would be another command, or work for hours
-SHARES = {"report": 0.15, "figures": 0.15}  # of the inputs that others have: they draw for seconds
+SHARES = {"report": 0.15, "figures": 0.15, "tune": 0.05}  # of the inputs that others have: they draw for seconds
 NEVER = {"--address"}  # would ask other machines
 NUMBERS = ("0", "1", "-1", "2", "1.5", "1e3", "nan", "inf", "2147483648", "9" * 25, "0x10", "١", " 1 ", "1_0")
 TEXTS = (
