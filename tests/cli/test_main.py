@@ -16,8 +16,8 @@ from onedomain import cli
 
 COMMANDS = sorted(typer.main.get_command(cli.app).commands)
 PROMISED = (
-    "demo", "train", "evaluate", "predict", "adapt", "tune", "reproduce", "report", "figures", "corrupt", "data", "methods",
-    "benchmarks",
+    "demo", "train", "evaluate", "predict", "adapt", "tune", "reproduce", "report", "figures", "corrupt", "data",
+    "methods", "benchmarks",
 )  # fmt: skip
 
 

@@ -93,6 +93,7 @@ def _plan(options: Options) -> tuple[Plan, Path]:
     """What is to be searched, with all that can be wrong told before anything is written."""
     from onedomain.benchmarks.protocol.request import TrainingRequest
     from onedomain.settings import given_settings
+    from onedomain.training.fit import usual_of_own
     from onedomain.training.objective import divide, parse_objective
     from onedomain.training.search_space import space_of
     from onedomain.training.tune import Plan
@@ -111,8 +112,12 @@ def _plan(options: Options) -> tuple[Plan, Path]:
     objective = parse_objective(options.objective, benchmark.targets if benchmark else ())
     source = request.load_source(options.data)
     folds = tuple([objective] if objective.category else objective.folds(source.dense))
-    divide(source, folds[0])
-    usual = benchmark.settings_of(method.name) if benchmark else {}
+    part, _ = divide(source, folds[0])
+    if benchmark:
+        usual = benchmark.settings_of(method.name)
+    else:
+        usual = usual_of_own(method.name, part, options.network, options.weights)
+    fixed = {**usual, **method.settings.model_dump(exclude_unset=True)}
     words = ["--source", str(options.source)] if options.source else ["--benchmark", options.benchmark or ""]
     if benchmark and not options.benchmark:
         words = ["--benchmark", benchmark.name]
@@ -121,7 +126,7 @@ def _plan(options: Options) -> tuple[Plan, Path]:
         method=method.name,
         benchmark=benchmark.name if benchmark else None,
         words=tuple(words),
-        space=space_of(method.Settings, method.settings.model_dump(exclude_unset=True), given, options.space),
+        space=space_of(method.Settings, fixed, given, options.space),
         base=type(method)(**usual).settings.model_dump(mode="json"),
         folds=folds,
         seeds=options.seeds,

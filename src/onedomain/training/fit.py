@@ -157,6 +157,14 @@ def fit(
     return trained(run, method, domain, kept, resume=resume, progress=progress, track=track, watch=watch)
 
 
+def usual_of_own(method: str, source: Domain, network: str | None, weights: str | None) -> dict[str, Any]:
+    """The settings that `fit` gives a method for images of the user's own."""
+    with seeded(0):
+        named = _named(network or usual_network(source), len(source.classes), source.image_shape, None, ())
+    pretrained = weights != NO_WEIGHTS if weights else usual_weights(named.module) is not None
+    return usual_settings(method, source.image_shape, len(source), pretrained, source.dense)
+
+
 def _start_from(
     file: Path | None, named: NamedNetwork, method: Method, domain: Domain, device: torch.device, shown: bool
 ) -> str | None:
