@@ -126,4 +126,6 @@ def _train(options: Options) -> None:
     elif options.json:
         told = {"run": str(folder), "method": run.manifest.method, "seed": run.manifest.seed}
         print_json({**told, "train_seconds": run.seconds})
+    if options.source and not run.held_out:
+        say("note: none of so few images was held out, and none is scored; --held-out DIR takes more of them")
     say(f"The run is in {folder}")

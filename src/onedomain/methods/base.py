@@ -150,6 +150,11 @@ class Method(Stateful, ABC):
         logits, z = self.network.look(images)
         return Predictive(logits.double().softmax(1)[None], embedding=z)
 
+    @property
+    def step_cost(self) -> float:
+        """Estimated time of a step with these settings, in steps of ERM."""
+        return self.cost or 1.0
+
     def preparation_cost(self, images: int) -> float:
         """Estimated time of all that `prepare` does in a run on `images` source images, in steps of ERM."""
         return 0.0

@@ -166,6 +166,10 @@ class SDG(Method):
         return (ASCENT_COST * settings.ascent_steps * settings.domains * size + WAE_COST * learned) / 32
 
     @property
+    def step_cost(self) -> float:
+        return self.cost if self.settings.meta and self.settings.second_order else 1.5
+
+    @property
     def prepared(self) -> float:
         return len(self.augmentation.domains) / self.settings.domains
 

@@ -41,7 +41,7 @@ class Pace:
         plain = max(0, min(self.method.begins, settings.steps) - done)
         later = settings.steps - done - plain
         begun = done > self.method.begins and self.step is not None
-        of_later = self.step if begun else self.plain * (self.method.cost or 1.0)
+        of_later = self.step if begun else self.plain * self.method.step_cost
         return plain * (self.step or self.plain) + later * (of_later or 0.0) + self._to_prepare()
 
     def _to_prepare(self) -> float:

@@ -149,7 +149,7 @@ def _work(run: PlannedRun) -> float:
     """A run's training in steps of ERM with 32 images."""
     method, settings = run.method, run.method.settings
     preparing = method.preparation_cost(len(run.bench.source))
-    return settings.steps * (method.cost or 1.0) * settings.batch_size / 32 + preparing
+    return settings.steps * method.step_cost * settings.batch_size / 32 + preparing
 
 
 def _size(bench: Bench) -> Size:
