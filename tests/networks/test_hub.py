@@ -61,6 +61,33 @@ def test_what_would_fetch_or_run_anything_is_left_out_of_a_configuration(vit):
     assert not {"auto_map", "use_kernels"} & vars(described).keys()
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"num_hidden_layers": 500_000}, "more than 10,000 layers"),
+        ({"num_hidden_layers": 10**400}, "a number above 1,000,000"),
+        ({"hidden_size": 40_000, "intermediate_size": 160_000}, "more than 4,000,000,000 parameters"),
+        ({"image_size": 10**6, "patch_size": 1}, "more than 4,000,000,000 parameters"),
+    ],
+)
+def test_a_network_that_no_machine_can_build_is_refused_at_once(change, said, vit):
+    path, _ = vit
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(UserError, match=f"cannot be built .it has {said}"):
+        build_network(f"hf:{path}", 7, (16, 16, 3))
+
+
+@pytest.mark.parametrize(
+    "images", [{"image_mean": ["a"]}, {"image_std": [0, 1, 1]}, {"image_mean": 5}, {"image_std": []}]
+)
+def test_pixels_are_brought_to_scale_by_numbers_alone(images, vit):
+    path, _ = vit
+    (path / "preprocessor_config.json").write_text(json.dumps(images))
+    with pytest.raises(UserError, match=f"has {next(iter(images))} .*a number for each channel"):
+        build_network(f"hf:{path}", 7, (16, 16, 3))
+
+
 def test_a_run_needs_nothing_but_its_folder(vit, tmp_path):
     path, _ = vit
     rng = np.random.default_rng(0)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_module_registration_hook
 
 from onedomain.data.files import read_file
 from onedomain.errors import UserError
@@ -20,7 +23,9 @@ _WEIGHTS = "model.safetensors"
 MOST_BYTES = 2**23  # of a configuration
 # By these, and by names that begin with _, a configuration lets the library fetch code, kernels or other weights.
 _FETCHED = {"auto_map", "attn_implementation", "experts_implementation", "quantization_config", "use_kernels"}
-_FETCHED |= {"backbone", "use_pretrained_backbone", "use_timm_backbone"}
+_FETCHED |= {"backbone", "backbone_kwargs", "use_pretrained_backbone", "use_timm_backbone", "model_args"}
+# A run.yaml may ask for a network that no machine can build. The largest published ones have a tenth of this.
+MOST_MODULES, MOST_PARAMETERS, MOST_NUMBER = 10_000, 4 * 10**9, 10**6
 
 
 class HubClassifier(nn.Module):
@@ -35,7 +40,7 @@ class HubClassifier(nn.Module):
         self.config = _config(path, classes) if config is None else dict(config)  # what run.yaml keeps
         self.described = _described(path, self.config)
         model = _transformers().AutoModelForImageClassification.from_config(self.described, trust_remote_code=False)
-        self.normalise = Normalise(self.config["image_mean"], self.config["image_std"])
+        self.normalise = Normalise(*(_of_channels(path, self.config, name) for name in ("image_mean", "image_std")))
         heads = [name for name, each in model.named_modules() if isinstance(each, nn.Linear)]
         first = [name for name, each in model.named_modules() if isinstance(each, nn.Conv2d)]
         if not heads or model.get_submodule(heads[-1]).out_features != classes:
@@ -112,22 +117,51 @@ def _described(path: str, config: Mapping[str, Any]) -> Any:
         described = library.AutoConfig.for_model(
             config["model_type"], **{name: value for name, value in _harmless(config).items() if name not in left_out}
         )
-        with torch.device("meta"):
-            library.AutoModelForImageClassification.from_config(described, trust_remote_code=False)
+        with torch.device("meta"), _few_modules():
+            empty = library.AutoModelForImageClassification.from_config(described, trust_remote_code=False)
+        if sum(each.numel() for each in empty.parameters()) > MOST_PARAMETERS:
+            raise ValueError(f"it has more than {MOST_PARAMETERS:,} parameters")
     except Exception as error:  # the library's own checks of a configuration raise errors of many kinds
         reason = (str(error).splitlines() or [type(error).__name__])[0][:150]
         raise UserError("network", f"{PREFIX}{path} cannot be built ({reason})", "an image classifier") from None
     return described
 
 
+def _of_channels(path: str, config: Mapping[str, Any], name: str) -> list[float]:
+    given = config.get(name)
+    numbers = given if isinstance(given, (list, tuple)) else []
+    lowest = -MOST_NUMBER if name == "image_mean" else 1e-6
+    if not numbers or not all(type(each) in (int, float) and lowest <= each <= MOST_NUMBER for each in numbers):
+        raise UserError("network", f"{PREFIX}{path} has {name} {given!r:.60}", "a number for each channel")
+    return list(map(float, numbers))
+
+
 def _harmless(config: Any) -> Any:
     """A configuration, which may be that of a stranger's run, without what would fetch or run anything."""
+    if isinstance(config, int) and abs(config) > MOST_NUMBER:
+        raise ValueError(f"it has a number above {MOST_NUMBER:,}")
     if isinstance(config, list):
         return [_harmless(each) for each in config]
     if not isinstance(config, Mapping):
         return config
     kept = (name for name in config if not (name in _FETCHED or name.startswith("_")))
     return {name: _harmless(config[name]) for name in kept}
+
+
+@contextmanager
+def _few_modules() -> Iterator[None]:
+    """Stop the making of a network that does not end soon."""
+    made = count(1)
+
+    def made_one(*_: Any) -> None:
+        if next(made) > MOST_MODULES:
+            raise ValueError(f"it has more than {MOST_MODULES:,} layers")
+
+    watching = register_module_module_registration_hook(made_one)
+    try:
+        yield
+    finally:
+        watching.remove()
 
 
 def _file(path: str, name: str) -> Path | None:
