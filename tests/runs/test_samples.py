@@ -6,6 +6,7 @@ import torch
 
 import onedomain as od
 from onedomain.components.augmented_domains import Augmentation
+from onedomain.data.arrays import save_arrays
 from onedomain.errors import UserError
 from onedomain.runs.samples import AugmentedSample, mosaic, read_samples
 from tests.conftest import TinyNet, make_tiny
@@ -83,6 +84,14 @@ def test_a_broken_file_is_named(tiny, tmp_path):
     (tmp_path / "augmented").mkdir()
     (tmp_path / "augmented" / "augmented-1.sample.safetensors").write_bytes(b"garbage")
     with pytest.raises(UserError, match="augmented-1.sample.safetensors: cannot be understood"):
+        read_samples(tmp_path)
+
+
+def test_an_embedding_of_another_name_is_refused(tiny, tmp_path):
+    list(Augmentation(tiny, 20, (0,), tmp_path / "augmented").make(halved, CPU))
+    file = tmp_path / "augmented" / "augmented-1.embedding.safetensors"
+    save_arrays(file, {"domain": "augmented-1"}, {"other": np.zeros((20, 3), np.float16)})
+    with pytest.raises(UserError, match="augmented-1.embedding.safetensors: has no array 'embedding'"):
         read_samples(tmp_path)
 
 

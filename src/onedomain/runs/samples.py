@@ -61,8 +61,9 @@ def read_samples(folder: Path) -> list[AugmentedSample]:
         check_forms(path, arrays, SAMPLE)
         embedded = path.with_name(path.name.replace(".sample.", ".embedding."))
         if embedded.exists():
-            arrays["embedding"] = load_arrays(embedded)[1].get("embedding")
-            check_forms(embedded, arrays, {"embedding": Form("f", ("rows", "features"))})
+            found = load_arrays(embedded)[1]
+            check_forms(embedded, found, {"embedding": Form("f", ("rows", "features"))})
+            arrays["embedding"] = found["embedding"]
         if not isinstance(about.get("domain"), str) or not arrays["images"].shape[3]:
             raise UserError(str(path), "has no domain, or images without channels", ALLOWED)
         kept: dict[str, Any] = {name: arrays.get(name) for name in (*SAMPLE, "embedding")}
