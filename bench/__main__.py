@@ -9,7 +9,7 @@ import sys
 
 import torch
 
-from bench import cluster, erm, methods, photographs, sdg, segmentation, uncertain_sdg
+from bench import cluster, distributed, erm, methods, photographs, sdg, segmentation, uncertain_sdg
 
 BENCHES = {
     "erm": erm.run,
@@ -19,6 +19,7 @@ BENCHES = {
     "segmentation": segmentation.run,
     "photographs": photographs.run,
     "cluster": cluster.run,
+    "distributed": distributed.run,
 }
 
 

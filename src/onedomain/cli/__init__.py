@@ -16,7 +16,8 @@ import typer
 from onedomain._version import __version__
 from onedomain.cli import output
 from onedomain.cli.options import GROUPS, GroupedCommand, GroupedCommands, command
-from onedomain.errors import OnedomainError
+from onedomain.data.processes import is_another
+from onedomain.errors import Interrupted, OnedomainError
 
 # All other files are commands.
 _SHARED = {"options", "output", "board", "tables", "corruption_tables", "reproduce_show"}
@@ -69,6 +70,8 @@ def main() -> NoReturn:
         code = typer.main.get_command(app).main(prog_name="onedomain", standalone_mode=False) or 0
         output.flush()
     except OnedomainError as error:
+        if is_another() and isinstance(error, Interrupted):  # all were asked to stop, and one says so
+            output.leave(error.exit_code)
         output.end(str(error), error.exit_code)
     except _USAGE_ERROR as error:
         if type(error).__name__ == "NoArgsIsHelpError":
