@@ -45,7 +45,7 @@ def test_image_and_mask_are_resized_together(tmp_path):
     inside = np.ones((16, 36), bool)
     inside[3:5] = False
     inside[:, [11, 12, 23, 24]] = False  # an image is smooth at an edge, a mask is not
-    assert np.abs(away[inside]).max() < 1
+    assert np.abs(away[inside]).max() < 3  # beyond an edge it overshoots a little; another class would be 20
 
 
 def test_the_nearest_pixel_is_that_of_the_centre():

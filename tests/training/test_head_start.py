@@ -3,13 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
 from torch import nn
 
 import onedomain as od
 from onedomain.errors import UserError
 from onedomain.networks import own_network
 from onedomain.networks.named import in_mode
-from onedomain.training.head_start import last_layer, start_head
+from onedomain.training.head_start import STRENGTHS, _fitted, last_layer, start_head
 
 
 class Small(nn.Module):
@@ -42,6 +44,21 @@ def test_the_head_knows_the_frozen_features(classes):
     with torch.no_grad():
         said = network(batch.images)
     assert (said.argmax(1) == batch.labels).float().mean() > 0.9
+
+
+def test_the_strongest_regularisation_that_does_as_well_as_the_best_is_taken():
+    rng = np.random.default_rng(0)
+    labels = np.arange(150) % 3
+    features = rng.normal(size=(150, 50)) + 3 * np.eye(50)[labels]
+    x = (features - features.mean(0)) / features.std()
+    said = [
+        cross_val_predict(LogisticRegression(C=each), x, labels, cv=3, method="predict_proba") for each in STRENGTHS
+    ]
+    losses = [-np.log(each[np.arange(150), labels]).mean() for each in said]
+    best = STRENGTHS[int(np.argmin(losses))]
+    weight, _, _ = _fitted(features, labels, 3)
+    norms = [np.linalg.norm(LogisticRegression(C=each).fit(x, labels).coef_) for each in (best, best / 10)]
+    assert np.linalg.norm(weight * features.std()) == pytest.approx(norms[1], rel=1e-3)
 
 
 def _domain(data):
