@@ -173,8 +173,8 @@ def _keep_and_show(tuning: Tuning, search: Search, folder: Path, as_json: bool) 
             print_json({**tuning.model_dump(mode="json"), "recipe": recipe.model_dump(mode="json")})
         else:
             show(*tables)
-    on = f"--benchmark {tuning.benchmark}" if tuning.benchmark else "--source DIR"
-    say(f"The settings of the best trial: onedomain train {on} --recipe {shlex.quote(str(folder / RECIPE))}")
+    train = shlex.join(["onedomain", "train", *search.plan.words, "--recipe", str(folder / RECIPE)])
+    say(f"The settings of the best trial: {train}")
     say(f"Its trials beside each other: onedomain report {shlex.quote(str(folder))}/trial-* --out report.html")
 
 

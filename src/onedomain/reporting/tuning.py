@@ -72,8 +72,9 @@ def _settings(tuning: Tuning, order: list[str]) -> Table:
     ]
     columns = [Column("what it mattered", unit="%"), Column("best", number=False), Column("usual", number=False)]
     note = "What it mattered: its share of the variance of the score over complete trials, by fANOVA."
-    few = "" if tuning.importance else " Too few trials are complete, or all score the same."
-    return Table("What mattered", "setting", columns, rows, [note + few])
+    if not tuning.importance:
+        note = "What each mattered is not known: too few trials are complete, or all score the same."
+    return Table("What mattered", "setting", columns, rows, [note])
 
 
 def _short(value: object) -> str:
