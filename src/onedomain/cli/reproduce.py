@@ -22,6 +22,7 @@ class Options:
         "--scale quick|full", "A reduced protocol, or the whole one (many hours).", default="quick"
     )
     seeds: int = shared.option("--seeds", "How many: 3 are the seeds 0, 1 and 2.", default=3)
+    recipe: str | None = shared.recipe()
     out: str | None = shared.option("--out DIR", "Folder for runs and table. [runs/reproduce/NAME-SCALE]")
     records: list[str] | None = shared.option("--from FILE", "Make the table from records alone, no run; repeatable.")
     dry_run: bool = shared.option("--dry-run", "Show the runs and how long they take, run none.", default=False)
@@ -53,7 +54,7 @@ def reproduce(options: Options) -> None:
     from onedomain.cli import reproduce_show
     from onedomain.reporting.reproduce.grid import Request
 
-    how = {name: getattr(options, name) for name in ("seeds", "out", "jobs", "data", "device")}
+    how = {name: getattr(options, name) for name in ("seeds", "recipe", "out", "jobs", "data", "device")}
     how |= {"use": tuple(options.use or ()), "cluster": shared.cluster(options)}
     request = Request(TABLES[options.name], SCALES[options.scale], **how)
     if options.records:

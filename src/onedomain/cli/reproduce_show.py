@@ -44,7 +44,8 @@ def show_what_would_be_done(request: Request, as_json: bool) -> None:
     for run in runs:
         adapting, seconds = run.row.adaptation, expected.seconds.get(run.name)
         what = f"{adapting.method}, {adapting.shots} shots of {run.target}" if adapting else run.row.method
-        changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.changes.items())
+        changes = " ".join(f"{name}={setting_text(value)}" for name, value in run.beside.items())
+        changes = " ".join(filter(None, [f"recipe={run.row.recipe}" if run.row.recipe else "", changes]))
         state = f"going on from {run.steps_done:,}" if run.state == "going on" else run.state
         about = "" if seconds is None else duration(seconds)
         rows.append(model.Row(run.name, model.texts(what, changes, str(run.seed), state, about, str(run.folder))))

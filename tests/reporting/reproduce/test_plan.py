@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 
 import onedomain as od
-from onedomain.benchmarks import Benchmark
+from onedomain.benchmarks import Benchmark, find_benchmark
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
 from onedomain.reporting.reproduce.columns import score
 from onedomain.reporting.reproduce.declare import Row, Scale, Table
-from onedomain.reporting.reproduce.grid import estimate
+from onedomain.reporting.reproduce.grid import Request, estimate
 from onedomain.reporting.reproduce.plan import Bench, configured, plan
+from onedomain.reporting.reproduce.result import tabulate
+from onedomain.reporting.reproduce.tables import SCALES, TABLES
 from tests.conftest import TinyNet, make_tiny
+from tests.reporting.reproduce.records import records
 
 ERM, SDG = Row("ERM", "erm"), Row("SDG", "sdg", {"beta": 0.0})
 SCALE = Scale("toy", 0.5, {"sdg": {"domain_size": 8}}, note="half")
@@ -226,3 +229,22 @@ def test_nothing_is_written_by_planning(bench, tmp_path):
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     estimate(plan(TABLE, SCALE, 2, tmp_path, {"toy": bench}))
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_methods_that_have_a_recipe_are_run_by_it_beside_the_papers_numbers(bench, tmp_path):
+    request = Request(TABLES["digits"], SCALES["quick"], seeds=1, recipe="paper")
+    rows = {row.method: row for row in request.table.rows}
+    assert (rows["sdg"].key, rows["sdg"].name, rows["erm"].name) == ("sdg", "sdg-paper", "erm")
+    assert (str(request.folder), request.as_typed()[-14:]) == ("runs/reproduce/digits-quick-paper", "--recipe paper")
+    settings = configured(rows["uncertain-sdg"], request.scale, find_benchmark("digits"))[0].settings
+    assert (settings.image, settings.learning_rate, settings.steps) == (False, 1e-4, 600)  # a tenth of its own 6,000
+    # Its runs are made by it, and belong to no row without it.
+    [run] = plan(replace(request.table, rows=(rows["sdg"],)), request.scale, 1, tmp_path, {"digits": bench})
+    words = list(run.command(None, None))
+    assert "relax=input" not in words
+    assert dict(pairwise(words))["--recipe"] == "paper"
+    made = records(request.table, request.scale, rows["sdg"], 0, {"svhn": 0.4, "usps": 0.7})
+    assert [row.row.name for row in tabulate(request.table, request.scale, made).rows if row.seeds] == ["sdg-paper"]
+    assert not any(row.seeds for row in tabulate(TABLES["digits"], request.scale, made).rows)
+    with pytest.raises(UserError, match="--recipe: 'papre' is not known, did you mean 'paper'"):
+        Request(TABLES["digits"], SCALES["quick"], recipe="papre")

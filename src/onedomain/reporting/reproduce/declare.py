@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from onedomain.reporting.reproduce.columns import Column
@@ -32,6 +33,8 @@ class Row:
     benchmark: str | None = None  # in a table of several; None: the table's
     tasks: tuple[str, ...] = ()  # benchmarks that it is run on, each by itself: its columns are called TASK/DOMAIN
     adaptation: Adapting | None = None  # of the trained run
+    recipe: str = ""  # that its settings differ from, and what that sets; empty: what is usual
+    recipe_settings: Mapping[str, Any] = field(default_factory=dict)
     not_run: str = ""  # of a row with the paper's numbers alone: which images of the target it learned
 
     @property
@@ -69,6 +72,7 @@ class Row:
         'synthia-fog-erm'
         """
         plain = self.key.replace(":", "-").replace("=", "-").replace(",", "-").replace(">", "-")
+        plain = f"{plain}-{Path(self.recipe).stem}" if self.recipe else plain
         return f"{self.benchmark}-{plain}" if self.benchmark else plain
 
 
@@ -87,15 +91,24 @@ class Scale:
     def reduced(self) -> bool:
         return bool(self.note)
 
-    def changes(self, method: str, settings: Mapping[str, Any], usual_steps: int | None) -> dict[str, Any]:
+    def changes(
+        self,
+        method: str,
+        settings: Mapping[str, Any],
+        usual_steps: int | None,
+        recipe: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """What differs from the usual settings of a row's method; no `usual_steps`: the scale leaves them as they are.
+
+        A scale shares the steps of the row's recipe, if that has some.
 
         >>> Scale("quick", 0.1, {"sdg": {"domain_size": 1000}}).changes("sdg", {"beta": 0.0}, 600)
         {'steps': 60, 'domain_size': 1000, 'beta': 0.0}
         """
-        fewer = self.share < 1 and usual_steps is not None
-        steps = {"steps": max(1, round(self.share * (usual_steps or 0)))} if fewer else {}
-        return {**steps, **self.settings.get(method, {}), **settings}
+        recipe = recipe or {}
+        whole = recipe.get("steps", usual_steps) if usual_steps is not None else None
+        steps = {"steps": max(1, round(self.share * whole))} if self.share < 1 and whole is not None else {}
+        return {**recipe, **steps, **self.settings.get(method, {}), **settings}
 
 
 @dataclass(frozen=True)

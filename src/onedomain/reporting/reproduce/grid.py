@@ -17,9 +17,10 @@ from onedomain.data.progress import say
 from onedomain.errors import Interrupted, UserError
 from onedomain.methods import method_class
 from onedomain.reporting.reproduce.declare import Scale, Table
-from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, plan
+from onedomain.reporting.reproduce.plan import Bench, PlannedRun, benchmark_at, by_recipe, plan
 from onedomain.runs.cluster import Cluster
 from onedomain.runs.job import Ended, Job
+from onedomain.runs.recipe import DEFAULT
 from onedomain.runs.sweep import Board, Grid, run_jobs
 
 SCORING_COST = 0.3  # time of scoring an image by that of an image in a step of ERM
@@ -42,9 +43,12 @@ class Request:
     data: str | None = None
     device: str | None = None
     cluster: Cluster | None = None
+    recipe: str | None = None
 
     def __post_init__(self) -> None:
         self.table, self.scale = self.table.at(self.scale)
+        if self.recipe not in (None, DEFAULT):
+            self.table = by_recipe(self.table, str(self.recipe))
         for option, number in (("--seeds", self.seeds), ("--jobs", self.jobs)):
             if number is not None and not 1 <= number <= MOST:
                 raise UserError(option, f"got {number}", f"a whole number from 1 to {MOST}")
@@ -53,7 +57,8 @@ class Request:
 
     @property
     def folder(self) -> Path:
-        return Path(self.out or f"runs/reproduce/{self.table.name}-{self.scale.name}")
+        recipe = f"-{Path(self.recipe).stem}" if self.recipe else ""
+        return Path(self.out or f"runs/reproduce/{self.table.name}-{self.scale.name}{recipe}")
 
     @property
     def parallel(self) -> int:
@@ -61,7 +66,8 @@ class Request:
 
     def as_typed(self, records: Sequence[str] = ()) -> str:
         """The command that makes the same table anywhere: where data and runs are is not part of it."""
-        seeds = ("--seeds", str(self.seeds)) if not records else ()
+        seeds = ["--seeds", str(self.seeds)] if not records else []
+        seeds += ["--recipe", self.recipe] if self.recipe else []
         files = (word for file in records for word in ("--from", file))
         return shlex.join(["onedomain", "reproduce", self.table.name, "--scale", self.scale.name, *seeds, *files])
 

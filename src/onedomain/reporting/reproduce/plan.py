@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from onedomain.benchmarks import Benchmark, find_benchmark
 from onedomain.data.domain import Domain
-from onedomain.errors import UserError
+from onedomain.errors import UserError, unknown
 from onedomain.methods import method_class
 from onedomain.methods.adapt import adaptation_class
 from onedomain.reporting.reproduce.declare import PARENT_SEED, Adapting, Row, Scale, Table
@@ -18,6 +18,7 @@ from onedomain.runs.commandline import what_to_adapt, what_to_train
 from onedomain.runs.identity import BEFORE_IT, LAST, Identity, first_difference, identify, spoken
 from onedomain.runs.layout import BEFORE, MANIFEST
 from onedomain.runs.manifest import refuse_used_folder
+from onedomain.runs.recipe import DEFAULT, FILE, find_recipe, is_file, read_recipe
 from onedomain.runs.records import RunRecords, read_run
 
 if TYPE_CHECKING:
@@ -72,6 +73,12 @@ class PlannedRun:
         return f"{self.row.name}-{self.seed}"
 
     @property
+    def beside(self) -> dict[str, Any]:
+        """What differs from the row's recipe as well."""
+        recipe = self.row.recipe_settings
+        return {name: value for name, value in self.changes.items() if recipe.get(name, self) != value}
+
+    @property
     def steps_done(self) -> int:
         return max((row["step"] for row in self.records.metrics), default=0) if self.records else 0
 
@@ -86,7 +93,8 @@ class PlannedRun:
         if self.state == "to score":
             return (*start, "evaluate", str(self.folder), "--benchmark", self.bench.benchmark.name, *where)
         on = self.bench.benchmark
-        trained = what_to_train(self.row.method, self.seed, self.changes, benchmark=on.name, network=on.network)
+        trained = what_to_train(self.row.method, self.seed, self.beside, benchmark=on.name, network=on.network)
+        trained += ["--recipe", self.row.recipe] if self.row.recipe else []
         return (*start, "train", *trained, *out, *where)
 
 
@@ -99,7 +107,7 @@ def benchmark_at(name: str, scale: Scale) -> Benchmark:
 def configured(row: Row, scale: Scale, benchmark: Benchmark) -> tuple[Method, dict[str, Any]]:
     """The row's method as the table runs it, and what differs from the benchmark's settings."""
     kind, usual = method_class(row.method), benchmark.settings_of(row.method)
-    changes = scale.changes(row.method, row.settings, kind(**usual).settings.steps)
+    changes = scale.changes(row.method, row.settings, kind(**usual).settings.steps, row.recipe_settings)
     return kind(**{**usual, **changes}), changes
 
 
@@ -112,6 +120,27 @@ def adapting(adaptation: Adapting, scale: Scale, drawn: int) -> tuple[Adaptation
     steps = kind().settings.steps if kind.from_scratch else None
     changes = scale.changes(adaptation.method, adaptation.settings, steps)
     return kind(**kind(**changes).planned(drawn)), changes
+
+
+def by_recipe(table: Table, recipe: str) -> Table:
+    """The table with those of its rows by a recipe whose methods have it; by a file those of its method."""
+    rows, known = [], set[str]()
+    file = read_recipe(Path(recipe)) if is_file(recipe) else None
+    for row in table.rows:
+        names = {} if row.not_run else _recipes(table, row)
+        known |= names.keys()
+        if not row.not_run and (recipe in names or (file is not None and file.method == row.method)):
+            settings = find_recipe(recipe, row.method, names).settings
+            row = replace(row, recipe=recipe, recipe_settings=settings)
+        rows.append(row)
+    if not any(row.recipe for row in rows):
+        raise unknown("--recipe", recipe, [DEFAULT, *known, FILE])
+    return replace(table, rows=tuple(rows), title=f"{table.title}, by the recipe {Path(recipe).name}")
+
+
+def _recipes(table: Table, row: Row) -> dict[str, dict[str, Any]]:
+    benchmark = find_benchmark(table.benchmark_of(row.parts[0]))
+    return benchmark.recipes_of(row.method, method_class(row.method).recipes)
 
 
 def planned_steps(table: Table, scale: Scale) -> dict[str, int]:

@@ -189,22 +189,34 @@ def _belongs(run: RunScores, row: Row, scale: Scale, benchmark: Benchmark) -> bo
     """Whether a run on the benchmark is one of the row's: by what was set otherwise, all else being as usual."""
     told, how = run.adaptation, row.adaptation
     if told is None or how is None:
-        return told is None and how is None and _is_set(run.any_record, scale, row.method, row.settings)
+        return (
+            told is None
+            and how is None
+            and _is_set(run.any_record, scale, row.method, row.settings, row.recipe_settings)
+        )
     if (told["method"], told["shots"]) != (how.method, how.shots):
         return False
     if told["target"] not in benchmark.target_train or told.get("adapted_before", True) or run.seed != PARENT_SEED:
         return False
     scratch = told["from_scratch"]
     adapted = _is_set(told, scale, how.method, how.settings, fewer_steps=scratch)
-    return adapted and (scratch or _is_set(run.any_record, scale, row.method, row.settings))
+    return adapted and (scratch or _is_set(run.any_record, scale, row.method, row.settings, row.recipe_settings))
 
 
-def _is_set(told: Record, scale: Scale, method: str, given: Mapping[str, Any], fewer_steps: bool = True) -> bool:
+def _is_set(
+    told: Record,
+    scale: Scale,
+    method: str,
+    given: Mapping[str, Any],
+    recipe: Mapping[str, Any] | None = None,
+    fewer_steps: bool = True,
+) -> bool:
     """Whether a record, or the adaptation that it tells, has a row's method and settings at a scale."""
     settings, usually = told["settings"], told.get("usually")
     if told["method"] != method or usually is None:
         return False
-    wanted = scale.changes(method, given, usually.get("steps", settings["steps"]) if fewer_steps else None)
+    steps = usually.get("steps", settings["steps"]) if fewer_steps else None
+    wanted = scale.changes(method, given, steps, recipe)
     changed = changed_settings(settings, usually)
     return changed.keys() <= wanted.keys() and all(settings.get(name) == value for name, value in wanted.items())
 
