@@ -175,7 +175,7 @@ def _keep_and_show(tuning: Tuning, search: Search, folder: Path, as_json: bool) 
             show(*tables)
     train = shlex.join(["onedomain", "train", *search.plan.words, "--recipe", str(folder / RECIPE)])
     say(f"The settings of the best trial: {train}")
-    say(f"Its trials beside each other: onedomain report {shlex.quote(str(folder))}/trial-* --out report.html")
+    say(f"The best trials beside each other: onedomain report {shlex.quote(str(folder))} --out report.html")
 
 
 def _words(options: Options) -> list[str]:

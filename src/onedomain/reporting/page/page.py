@@ -35,6 +35,7 @@ from onedomain.runs.records import RunRecords, read_runs
 from onedomain.runs.trials import Tuning, read_tuning
 
 DOCTYPE = b"<!doctype html>"
+MOST_TRIALS = 10  # of a tuning whose runs stand beside each other
 PIXELS = 96  # CSS pixels per inch
 ELSEWHERE = ("flagged", "masks")  # where they stand in the page it is told if they are missing
 
@@ -48,7 +49,7 @@ def write_report(folders: Sequence[str | Path], out: str | Path) -> Path:
         with path.open("rb") as file:
             if file.read(len(DOCTYPE)).lower() not in (b"", DOCTYPE):
                 raise UserError("--out", f"{path} is there and is no web page", "a new file, or an old report")
-    page = render(read_runs(folders))
+    page = render(read_runs([each for folder in folders for each in _runs_in(Path(folder))]))
     with tidied(path.parent):
         write_atomically(path, page)
     return path
@@ -76,6 +77,14 @@ def render(runs: Sequence[RunRecords]) -> str:
         tunings=[tuning_tables(tuning, f"tuning-{number}") for number, tuning in enumerate(_tunings(runs), start=1)],
         runs=run_details(runs),
     )
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    """The folder itself; of a tuning the runs of its best trials, each once."""
+    tuning = read_tuning(folder)
+    if tuning is None:
+        return [folder]
+    return list(dict.fromkeys(folder / run for trial in tuning.complete[:MOST_TRIALS] for run in trial.runs))
 
 
 def _tunings(runs: Sequence[RunRecords]) -> list[Tuning]:
