@@ -67,7 +67,7 @@ def test_a_run_may_be_resumed_that_differs_in_nothing():
 
 
 def test_commands_are_written_for_a_shell():
-    words = what_to_train("sdg", 1, {"meta": False, "steps": 9}, benchmark=None, size=(8, 9), weights=True)
+    words = what_to_train("sdg", 1, {"meta": False, "steps": 9}, benchmark=None, size=(8, 9), weights="FILE")
     train = "onedomain train --source DIR --size 8x9 --method sdg --seed 1 --weights FILE --steps 9 --set meta=false"
     assert onedomain("train", words) == train
     assert resume_command(made_run({}).manifest, "a b") == "onedomain train --resume --out 'a b'"

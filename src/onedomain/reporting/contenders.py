@@ -69,7 +69,7 @@ class Contender:
     def other_network(self) -> bool:
         """Whether it has another network than its benchmark's, or one that began with weights from a file."""
         benchmark, network = BENCHMARKS.get(self.manifest.benchmark or ""), self.manifest.network
-        return benchmark is not None and (network.name != benchmark.network or network.weights is not None)
+        return benchmark is not None and (network.name != benchmark.network or network.file is not None)
 
     @property
     def trained_for_it(self) -> bool:

@@ -84,7 +84,7 @@ def _words(name: str, run: RunRecords) -> str:
     if name == "source":
         return f"trained on {manifest.benchmark or manifest.source.name}"
     if name.startswith("network."):
-        begun = f" from {manifest.network.weights.split()[0]}" if manifest.network.weights else ""
+        begun = f" from {manifest.network.file.split()[0]}" if manifest.network.file else ""
         return f"network {manifest.network.name or manifest.network.own}{begun}"
     short = name.removeprefix(LAST)  # where nothing else has that name
     told = spoken(name)

@@ -67,14 +67,14 @@ def what_to_train(
     benchmark: str | None,
     size: tuple[int, int] | None = None,
     network: str | None = None,
-    weights: bool = False,
+    weights: str = "",
 ) -> list[str]:
     """The options of `onedomain train` that decide the result; no benchmark: on images of the user's own."""
     words = ["--benchmark", benchmark] if benchmark is not None else ["--source", "DIR"]
     words += ["--size", "x".join(map(str, size))] if size and benchmark is None else []
     words += ["--method", method, "--seed", str(seed)]
     words += ["--network", network] if network else []
-    words += ["--weights", "FILE"] if weights else []
+    words += ["--weights", weights] if weights else []
     return words + settings_options(changed)
 
 

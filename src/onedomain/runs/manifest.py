@@ -19,6 +19,7 @@ from onedomain.runs.plain_yaml import parse_yaml
 from onedomain.runs.recipe import DEFAULT
 from onedomain.runs.rows import ALLOWED, Count, Setting, Text
 
+WITH_WEIGHTS = "efficientnet-lite0"  # in the package of extra `photos`
 MOST_BYTES = 2**23  # of a run.yaml
 Side = Annotated[int, Field(ge=1, le=LONGEST_SIDE)]
 if TYPE_CHECKING:
@@ -55,6 +56,17 @@ class NetworkInfo(_Strict):
     perturb: tuple[str, ...]
     weights: str | None = None  # the file that training started from, by its name and SHA-256
     config: dict[str, Any] | None = None  # what describes a network of the hub
+
+    @property
+    def has_own(self) -> bool:
+        """Whether the network comes with weights."""
+        return self.name == WITH_WEIGHTS or (self.name or "").startswith("hf:")
+
+    @property
+    def file(self) -> str | None:
+        """The file of weights that the user gave; None for random ones, and for those that the network comes with."""
+        came_with = self.has_own and (self.name != WITH_WEIGHTS or (self.weights or "").startswith(f"{WITH_WEIGHTS}-"))
+        return None if came_with else self.weights
 
 
 class SourceInfo(_Strict):

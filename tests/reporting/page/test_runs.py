@@ -64,6 +64,16 @@ def test_another_network_than_the_benchmarks_is_named_and_so_are_weights():
     assert "--seed 0 --network wrn-10-1 --weights FILE" in commands_to_repeat(other)[0]
     assert what_words_stand_for(other) == "FILE stands for the weights that training began with: w.pth sha256:0123."
     assert what_words_stand_for(run) == ""
+    for name, weights in (
+        ("efficientnet-lite0", "efficientnet-lite0-57.pth sha256:0"),
+        ("hf:a/b", "model.safetensors"),
+    ):
+        network = run.manifest.network.model_copy(update={"name": name, "weights": weights})
+        came_with = replace(run, manifest=run.manifest.model_copy(update={"network": network}))
+        assert commands_to_repeat(came_with)[0].split(" --threads")[0].endswith(f"--seed 0 --network {name}")
+    network = network.model_copy(update={"weights": None})
+    random = replace(run, manifest=run.manifest.model_copy(update={"network": network}))
+    assert "--network hf:a/b --weights none" in commands_to_repeat(random)[0]
 
 
 def test_an_adapted_run_is_adapted_again():

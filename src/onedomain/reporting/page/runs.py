@@ -112,7 +112,7 @@ def what_words_stand_for(run: RunRecords) -> str:
     words = {word for line in commands_to_repeat(run) for part in shlex.split(line) for word in part.split("=")}
     meanings = {
         "DIR": "DIR stands for a folder of your own images: a run does not record where they were.",
-        "FILE": f"FILE stands for the weights that training began with: {run.manifest.network.weights}.",
+        "FILE": f"FILE stands for the weights that training began with: {run.manifest.network.file}.",
         "RUN": "RUN stands for the run that was adapted, which had no folder.",
     }
     return " ".join(meaning for word, meaning in meanings.items() if word in words)
@@ -129,7 +129,7 @@ def _train(run: RunRecords) -> list[str]:
         benchmark=manifest.benchmark,
         size=manifest.source.image_shape[:2],
         network=None if usual else network.name,
-        weights=network.weights is not None,
+        weights="FILE" if network.file else "none" if network.has_own and network.weights is None else "",
     )
     return ["train", *words, *(["--objective", manifest.objective] if manifest.objective else [])]
 
