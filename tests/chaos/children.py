@@ -25,7 +25,7 @@ import torch
 
 import onedomain
 from onedomain import cli
-from onedomain.runs import sweep
+from onedomain.runs import job
 from onedomain.training import loop
 from tests.chaos.operations import Operations
 
@@ -68,7 +68,7 @@ def start(
         0, {min(os.sched_getaffinity(0))}
     )  # one core: no processes of its own that were to be imported
     _stop_clocks()
-    sweep.subprocess = SimpleNamespace(Popen=Forked, DEVNULL=subprocess.DEVNULL, PIPE=subprocess.PIPE)
+    job.subprocess = SimpleNamespace(Popen=Forked, DEVNULL=subprocess.DEVNULL, PIPE=subprocess.PIPE)
     operations = Operations(folder, last, full)
     Forked.operations = operations
     code = _run(shlex.split(line))
@@ -109,10 +109,11 @@ def _run(words: list[str]) -> int:
 def _stop_clocks() -> None:
     class Still(datetime.datetime):
         @classmethod
-        def now(cls, zone: Any = None) -> datetime.datetime:
+        def now(cls, tz: Any = None) -> datetime.datetime:
             return MOMENT
 
     datetime.datetime = Still  # type: ignore[misc]
+    job.Child.seconds = property(lambda child: 0.0)  # type: ignore[assignment,method-assign]
     loop.Keeper.seconds = property(lambda keeper: 0.0)  # type: ignore[assignment,misc]
     loop.SECONDS_BETWEEN_SAVED_PARTS = -1.0  # whatever a method does between two steps is saved part by part
     loop.peak_memory_mb = lambda: 1

@@ -49,6 +49,7 @@ COMMANDS = (
     Command("report", "report scored also --out page.html", ("scored", "also")),
     Command("figures", "figures scored also --out figures", ("scored", "also")),
     Command("corrupt", "corrupt images --kind brightness --severity all --out corrupted", ("images",)),
+    Command("tune", "tune --benchmark chaos --trials 2 --jobs 1 --steps 4 --out tuned"),
     Command("reproduce", "reproduce chaos --scale few --seeds 1 --out grid --jobs 1"),
 )
 

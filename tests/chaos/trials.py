@@ -17,6 +17,7 @@ from tests.chaos.children import end, start
 from tests.chaos.commands import MADE, Command
 
 LOGS = "logs"  # of a grid: they tell of both calls
+JOURNAL = "study.jsonl"  # of a tuning: what it came to stands in other files
 AT_RANDOM_MOMENTS = 0.2  # share of the trials; the others are killed at an operation
 
 
@@ -116,9 +117,9 @@ class Trials:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file by its place, but for logs; an empty folder is one, too."""
+    """Every file by its place, but for logs and journals; an empty folder is one, too."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
         for path in folder.rglob("*")
-        if path.parent.name != LOGS
+        if path.parent.name != LOGS and path.name != JOURNAL
     }
