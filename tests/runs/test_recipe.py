@@ -73,6 +73,8 @@ def test_fit_takes_a_name_or_a_file_and_the_users_own_settings_win(tiny, tmp_pat
     run = od.fit(od.UncertainSDG(**small), tiny, recipe="paper", **how)
     assert (run.manifest.recipe, run.method.settings.image, run.method.settings.domains) == ("paper", False, 3)
     assert od.fit(od.ERM(steps=1), tiny, **how).manifest.recipe == "default"
+    with pytest.raises(UserError, match="recipe: got {'steps': 1}; allowed: the name of a recipe, or a file"):
+        od.fit("erm", tiny, recipe={"steps": 1}, **how)
 
 
 @pytest.mark.parametrize(

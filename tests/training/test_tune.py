@@ -111,6 +111,13 @@ def test_killed_in_the_middle_it_goes_on_as_if_nothing_had_happened(tmp_path):
     assert [name for name, _ in make(more, near(1e-3))] == ["trial-009"]
 
 
+@pytest.mark.parametrize("content", ["no json\n", "3\n", '{"op_code": 4}\n', '{"op_code": 99, "worker_id": "a"}\n'])
+def test_a_study_that_is_none_is_one_line(tmp_path, content):
+    (tmp_path / "study.jsonl").write_text(content)
+    with pytest.raises(UserError, match=r"study.jsonl: cannot be understood"):
+        Search(plan(tmp_path), tmp_path, trials=2)
+
+
 def test_a_trial_is_the_mean_of_its_seeds_and_folds(tmp_path):
     folds = Objective("held-out-augmentations").folds(dense=False)
     search = Search(plan(tmp_path, seeds=2, folds=folds), tmp_path, trials=1)

@@ -72,6 +72,8 @@ def find_recipe(given: str | Path | Recipe | None, method: str, named: Mapping[s
         return given
     if given is None or given == DEFAULT:
         return Recipe()
+    if not isinstance(given, (str, Path)):
+        raise UserError("recipe", f"got {given!r:.50}", "the name of a recipe, or a file")
     if is_file(given):
         path = Path(given)
         found = read_recipe(path)

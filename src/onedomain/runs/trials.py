@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from onedomain.data.files import read_file, write_atomically
 from onedomain.errors import UserError
@@ -24,7 +24,7 @@ class Trial(Strict):
     state: Literal["complete", "pruned", "failed", "running"]
     score: Number | None
     searched: dict[Text, Setting]
-    runs: list[Text]  # the names of their folders
+    runs: list[Annotated[str, Field(pattern=r"^trial-[\w-]{1,100}$")]]  # the names of their folders
     seconds: Number
     error: Text = ""
 

@@ -53,7 +53,7 @@ def open_study(folder: Path) -> optuna.Study:
         return optuna.create_study(
             storage=storage, study_name="tune", direction="maximize", pruner=pruner, load_if_exists=True
         )
-    except (ValueError, KeyError, AssertionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
         reason = " ".join(str(error).split())[:100]
         raise UserError(str(path), f"cannot be understood ({reason})", "a file written by onedomain tune") from None
 
