@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ def image_folder(
     else:
         root = as_path(path, "images")
         found = _of_table(root) if root.suffix.lower() in TABLES else _of_folder(root, classes is None)
-    names = tuple(classes or sorted({label for _, label in found}))
+    names = tuple(classes or in_order({label for _, label in found}))
     for label in dict.fromkeys(label for _, label in found):
         if label not in names:
             raise unknown(f"{root}: class", label, names)
@@ -56,6 +56,16 @@ def image_folder(
     images = read_images(files, size=size or _usual_size(files, root), channels=channels)
     places = {label: place for place, label in enumerate(names)}
     return Domain(name or root.stem, split, images, np.array([places[label] for _, label in found]), names)
+
+
+def in_order(labels: Iterable[str]) -> list[str]:
+    """Names of classes in the order in which they are numbered: by the alphabet, numbers by their size.
+
+    >>> in_order(["10", "9"]), in_order(["cat", "10", "9"])
+    (['9', '10'], ['10', '9', 'cat'])
+    """
+    names = list(labels)
+    return sorted(names, key=int) if all(name.isdecimal() for name in names) else sorted(names)
 
 
 def _of_folder(root: Path, all_needed: bool) -> list[tuple[Path, str]]:

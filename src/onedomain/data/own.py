@@ -13,7 +13,7 @@ import torch
 from onedomain.data.domain import MOST_CLASSES, Domain, Images, IntArray
 from onedomain.data.files_on_demand import read_images
 from onedomain.data.image_files import as_pixels, find_images
-from onedomain.data.image_folder import image_folder
+from onedomain.data.image_folder import image_folder, in_order
 from onedomain.errors import UserError, unknown
 
 _CHANNELS = (1, 3, 4)
@@ -163,7 +163,7 @@ def _as_labels(labels: Any, name: str, known: Sequence[str] | None) -> tuple[Int
     """Labels as numbers, and the names of the classes: those that are known, the names given, or the numbers."""
     array = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else _as_array(labels, f"{name}: labels")
     if array.ndim == 1 and array.size and all(isinstance(each, str) for each in array.tolist()):
-        names = tuple(known or sorted(set(array.tolist())))
+        names = tuple(known or in_order(set(array.tolist())))
         places = {each: place for place, each in enumerate(names)}
         for odd in set(array.tolist()) - set(places):
             raise unknown(f"{name}: class", odd, names)
