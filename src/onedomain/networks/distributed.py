@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 BUCKET = 2**25  # values that are averaged at once
+LARGE = 2**18  # of a tensor that is averaged by itself
 
 
 def processes() -> int:
@@ -82,8 +83,14 @@ def averaged(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 @torch.no_grad()
 def average(tensors: Iterable[Tensor]) -> None:
     """Make each tensor, in place, its mean over the processes."""
-    tensors = list(tensors) if processes() > 1 else []
-    for tensor, mean in zip(tensors, _means(tensors), strict=True):
+    rest: list[Tensor] = []
+    for tensor in tensors if processes() > 1 else ():
+        if tensor.numel() < LARGE or not tensor.is_contiguous():
+            rest.append(tensor)
+        else:  # as it lies there, without a copy
+            dist.all_reduce(tensor)
+            tensor.div_(processes())
+    for tensor, mean in zip(rest, _means(rest), strict=True):
         tensor.copy_(mean)
 
 

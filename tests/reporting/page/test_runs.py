@@ -31,12 +31,14 @@ def test_the_command_gives_the_same_settings_again():
     assert parse_settings(method_class("sdg").Settings, given).model_dump(mode="json") == run.manifest.settings
 
 
-def test_another_device_is_named():
+def test_another_device_and_several_processes_are_named():
     run = made_run({"a": 0.5})
     assert "--device" not in commands_to_repeat(run)[0]
-    environment = run.manifest.environment.model_copy(update={"device": "cuda:1"})
+    environment = run.manifest.environment.model_copy(update={"device": "cuda:1", "processes": 4})
     elsewhere = replace(run, manifest=run.manifest.model_copy(update={"environment": environment}))
-    assert "--device cuda:1 --threads 1" in commands_to_repeat(elsewhere)[0]
+    command = commands_to_repeat(elsewhere)[0]
+    assert "--device cuda:1 --threads 1" in command
+    assert command.startswith("torchrun --nproc-per-node 4 -m onedomain train")
 
 
 def test_other_benchmarks_and_own_folders_are_scored_by_commands_of_their_own():

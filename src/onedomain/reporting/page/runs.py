@@ -11,7 +11,14 @@ from onedomain.methods import method_names
 from onedomain.methods.adapt import adaptation_names
 from onedomain.reporting.names import run_title
 from onedomain.reporting.page.tables import device
-from onedomain.runs.commandline import adapted_again, evaluate_command, onedomain, setting_text, what_to_train
+from onedomain.runs.commandline import (
+    adapted_again,
+    evaluate_command,
+    launched,
+    onedomain,
+    setting_text,
+    what_to_train,
+)
 from onedomain.runs.identity import changed_settings
 from onedomain.runs.layout import OWN
 from onedomain.runs.manifest import AdaptationInfo, Manifest
@@ -96,7 +103,7 @@ def commands_to_repeat(run: RunRecords) -> list[str]:
     environment, out = run.manifest.environment, f"{run.folder}-again"
     words += [] if environment.device == "cpu" else ["--device", environment.device]
     words += ["--threads", str(environment.threads), "--out", out]
-    return [onedomain(words), *_evaluate(run, out)]
+    return [launched(onedomain(words), environment.processes if info is None else 1), *_evaluate(run, out)]
 
 
 def repeatable(run: RunRecords) -> bool:

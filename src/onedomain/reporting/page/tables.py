@@ -217,7 +217,8 @@ def training_table(comparison: Comparison, identity: str) -> Table:
 
 def device(environment: Environment) -> str:
     threads = environment.threads
-    return f"{environment.device}, {threads} {'thread' if threads == 1 else 'threads'}"
+    on = f"{environment.device}, {threads} {'thread' if threads == 1 else 'threads'}"
+    return on if environment.processes == 1 else f"{on} in each of {environment.processes} processes"
 
 
 def domain_table(comparison: Comparison, identity: str) -> Table:
