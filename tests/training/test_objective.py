@@ -8,7 +8,18 @@ import pytest
 from onedomain.data.domain import Domain
 from onedomain.data.generated.shifted import SHIFTS
 from onedomain.errors import UserError
-from onedomain.training.objective import AUGMENTED, CATEGORIES, HOME, OBJECTIVES, Objective, divide, parse_objective
+from onedomain.evaluation.scores import Evaluation
+from onedomain.training import objective
+from onedomain.training.objective import (
+    AUGMENTED,
+    CATEGORIES,
+    HOME,
+    OBJECTIVES,
+    Judge,
+    Objective,
+    divide,
+    parse_objective,
+)
 
 
 def numbered(count: int = 60, dense: bool = False) -> Domain:
@@ -80,3 +91,25 @@ def test_an_unknown_objective_is_refused(text):
 def test_too_few_images_are_refused():
     with pytest.raises(UserError, match="has 40 images; allowed: at least 50"):
         divide(numbered(40), Objective("generated-shifts"))
+
+
+def test_at_a_moment_of_training_a_few_images_of_every_class_are_looked_at(monkeypatch):
+    """Also where the images are sorted by class; at other steps nothing is looked at."""
+    source = numbered()
+    source = Domain("own", "train", source.images, np.repeat([0, 1, 2], 20), source.classes)
+    _, judged = divide(source, Objective("generated-shifts"))
+    seen = []
+
+    class Run:
+        def evaluate(self, domains):
+            seen.append(domains)
+            return Evaluation({}, ())
+
+    monkeypatch.setattr(objective, "FEW", 5)
+    monkeypatch.setattr(objective, "_mean", lambda evaluation: 0.5)
+    judge = Judge(judged, steps=8)
+    for done in range(1, 9):
+        judge.after_step(Run(), done)
+    assert len(seen) == 3
+    assert HOME not in seen[0]
+    assert all(len(each) == 5 and set(each.labels.tolist()) == {0, 1, 2} for each in seen[0].values())
