@@ -27,6 +27,7 @@ MADE = {
     "half": chaos.TRAINED.format("erm", "half") + " --no-evaluate",
     "also-sdg": chaos.TRAINED.format("sdg", "also-sdg"),
     "half-sdg": chaos.TRAINED.format("sdg", "half-sdg") + " --no-evaluate",
+    "tuned": "tune --benchmark chaos --trials 2 --jobs 1 --steps 1 --out tuned",
     "grid": "reproduce chaos --scale few --seeds 1 --out grid --jobs 1",
     "adapted": "adapt run --target near --shots 1 --steps 1 --out adapted --threads 1",
 }

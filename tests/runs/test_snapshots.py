@@ -120,3 +120,23 @@ def test_a_foreign_file_is_named(tmp_path):
     save_arrays(tmp_path / "snapshots" / "step-1.safetensors", {"when": 1}, {"x": np.zeros(1)})
     with pytest.raises(UserError, match="step-1.safetensors: is of step None"):
         read_snapshots(tmp_path)
+
+
+Z = {"embedding": np.zeros((4, 2), np.float16), "perturbed_embedding": np.zeros((4, 2), np.float16)}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"perturbed_embedding": np.zeros((0, 2), np.float16)}, "is float16 of shape .0, 2."),
+        ({name: array[:0] for name, array in Z.items()}, "is float16 of shape .0, 2."),
+        ({"labels": np.zeros(4, np.int64), "mixed_labels": np.zeros((5, 3), np.float32)}, "do not go together"),
+        ({"labels": np.full(4, 3), "mixed_labels": np.zeros((8, 3), np.float32)}, "labels has a number .* from 3 on"),
+        ({"mixed_labels": np.zeros((0, 3), np.float32)}, "are empty"),
+    ],
+)
+def test_arrays_that_no_figure_can_show_are_refused(arrays, said, tmp_path):
+    save_arrays(tmp_path / "snapshots" / "step-1.safetensors", {"step": 1}, Z)
+    save_arrays(tmp_path / "snapshots" / "step-2.safetensors", {"step": 2}, {**Z, **arrays})
+    with pytest.raises(UserError, match=f"step-2.safetensors: .*{said}"):
+        read_snapshots(tmp_path)

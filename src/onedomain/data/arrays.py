@@ -43,8 +43,10 @@ class Form(NamedTuple):
     below: str | int = ""
 
 
-def check_forms(path: Path, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Form], **known: int) -> None:
-    """Refuse arrays of another form; those that no form is given for are passed over."""
+def check_forms(
+    path: Path, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Form], **known: int
+) -> dict[str, int]:
+    """Refuse arrays of another form; those that no form is given for are passed over. Returns the named sizes."""
     sizes: dict[str, int] = dict(known)
     for name, form in forms.items():
         if name not in arrays:
@@ -65,6 +67,7 @@ def check_forms(path: Path, arrays: Mapping[str, np.ndarray], forms: Mapping[str
         end = sizes.get(form.below) if isinstance(form.below, str) else form.below
         if end is not None and array.size and not (array.min() >= 0 and array.max() < end):
             raise UserError(str(path), f"{name} has a number below 0 or from {end} on", ALLOWED)
+    return sizes
 
 
 def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

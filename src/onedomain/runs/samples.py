@@ -31,13 +31,13 @@ SAMPLE = {
 }
 # What figures know of a moment; a method may keep other arrays.
 MOMENT = {
-    "labels": Form("iu", ("labelled",), needed=False),
     "images": Form("u", ("pictures", "height", "width", "channels"), needed=False),
     "embedding": Form("f", ("count", "features"), needed=False),
-    "perturbed_embedding": Form("f", ("drawn", "features"), needed=False),
+    "perturbed_embedding": Form("f", ("count", "features"), needed=False),
     "perturbation": Form("f", ("measured", "layers"), needed=False),
     "perturbation_maps": Form("f", ("pictures", "high", "wide"), needed=False),
     "mixed_labels": Form("f", ("mixed", "classes"), needed=False),
+    "labels": Form("iu", ("labelled",), needed=False, below="classes"),
 }
 
 
@@ -115,10 +115,13 @@ class Snapshot:
 
 
 def read_snapshots(folder: Path) -> list[Snapshot]:
-    snapshots = []
+    snapshots, sizes = [], dict[str, int]()  # of the first, and of all
     for path in sorted((folder / SNAPSHOTS).glob(f"step-*{SUFFIX}")):
         about, arrays = load_arrays(path)
-        check_forms(path, arrays, MOMENT)
+        sizes = check_forms(path, arrays, MOMENT, **sizes)
+        odd = sizes.get("mixed", 0) % max(1, sizes.get("labelled", 0))  # none is labelled of segmentation
+        if odd or any(size == 0 for name, size in sizes.items() if name != "labelled"):
+            raise UserError(str(path), "has arrays that are empty or do not go together", ALLOWED)
         if type(about.get("step")) is not int or not 0 <= about["step"] < 2**40:
             raise UserError(str(path), f"is of step {about.get('step')!r}", ALLOWED)
         snapshots.append(Snapshot(about["step"], arrays))

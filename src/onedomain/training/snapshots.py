@@ -50,6 +50,8 @@ def save_embeddings(folder: Path, method: Method, shape: tuple[int, int, int]) -
     for path in numbered(folder, ".npy"):
         try:
             images = np.lib.format.open_memmap(path, mode="r")[:EMBEDDED]
+            if not images.size:
+                raise ValueError("no image is in it")
         except (OSError, ValueError) as error:
             raise not_ours(path, error) from None
         check_forms(path, {"images": images}, {"images": Form("f", ("count", *shape))})

@@ -167,8 +167,10 @@ def _embedded(group: Contender, benchmark: str) -> Embedded | None:
                 found["augmented"].append((sample.embedding, classes))
         if not found["augmented"] and run.snapshots():
             last = run.snapshots()[-1].arrays
-            classes = None if run.manifest.source.dense else last["labels"]
-            found["augmented"].append((last["perturbed_embedding"], classes))
+            moved, classes = last.get("perturbed_embedding"), last.get("labels")
+            if moved is not None:
+                known = classes is not None and len(classes) == len(moved)
+                found["augmented"].append((moved, classes if known else None))
         if found["source"] and found["unseen"]:
             kinds = {kind: _thinned([vectors for vectors, _ in parts]) for kind, parts in found.items() if parts}
             labels = {

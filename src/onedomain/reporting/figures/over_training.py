@@ -17,6 +17,8 @@ from onedomain.reporting.figures.style import HATCHES, WIDTH, legend_above, look
 from onedomain.runs.records import RunRecords
 from onedomain.runs.samples import Snapshot, mosaic
 
+CARRIED = ("embedding", "perturbed_embedding")
+
 
 @figure(
     "augmented-images",
@@ -54,7 +56,7 @@ MOMENTS = 4  # of an embedding over training
 def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """|e| = |h⁺ − h| over training: its mean and quartiles over images, and how far it carries z."""
     figure, (strength, transport) = panels(2, 2.1, x="training step")
-    for place, (title, moments) in enumerate(_with_snapshots(runs, benchmark)):
+    for place, (title, moments) in enumerate(_with_snapshots(runs, benchmark, *CARRIED, "perturbation")):
         steps = [moment.step for moment in moments]
         values = [moment.arrays["perturbation"].mean(1) for moment in moments]
         style = look(place)
@@ -80,7 +82,7 @@ def perturbation(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 )
 def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     """Where |e| of the first layer, or of the image itself, is large: dark is more. Rows: images; columns: moments."""
-    every = _with_snapshots(runs, benchmark)
+    every = _with_snapshots(runs, benchmark, "images")
     mapped = [(title, [each for each in moments if "perturbation_maps" in each.arrays]) for title, moments in every]
     mapped = [(title, moments) for title, moments in mapped if moments]
     if not mapped:
@@ -117,7 +119,7 @@ def perturbation_maps(runs: Sequence[RunRecords], benchmark: str) -> Figure:
 )
 def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     moments = []
-    for name, every in _with_snapshots(runs, benchmark):  # the first, the last and some between:
+    for name, every in _with_snapshots(runs, benchmark, *CARRIED):  # the first, the last and some between:
         places = np.unique(np.linspace(0, len(every) - 1, min(MOMENTS, len(every))).round().astype(int))
         moments.append([(name, every[place]) for place in places])
     chosen = [pair for same_time in zip(*moments, strict=False) for pair in same_time]
@@ -139,7 +141,7 @@ def embedding_over_training(runs: Sequence[RunRecords], benchmark: str) -> Figur
 )
 def mixed_labels(runs: Sequence[RunRecords], benchmark: str) -> Figure:
     curves: dict[str, FloatArray] = {}
-    groups = _with_snapshots(runs, benchmark)
+    groups = _with_snapshots(runs, benchmark, "labels")
     for title, every in groups:
         moments = [moment for moment in every if "mixed_labels" in moment.arrays]
         for moment in moments[-1:] if len(groups) > 1 else [*moments[:1], *moments[1:][-1:]]:
@@ -184,12 +186,17 @@ def of_true_class(moment: Snapshot) -> FloatArray:
     return np.asarray(mixed[np.arange(len(mixed)), truth])
 
 
-def _with_snapshots(runs: Sequence[RunRecords], benchmark: str) -> list[tuple[str, list[Snapshot]]]:
-    """The titles of groups of runs that kept moments of their training, and these; without uncertainty first.
+def _keeps(run: RunRecords, arrays: Sequence[str]) -> bool:
+    moments = run.snapshots()
+    return bool(moments) and all(name in moment.arrays for moment in moments for name in arrays)
+
+
+def _with_snapshots(runs: Sequence[RunRecords], benchmark: str, *arrays: str) -> list[tuple[str, list[Snapshot]]]:
+    """The titles of groups of runs that kept these arrays of moments of their training; without uncertainty first.
 
     Of two groups, one without uncertainty, that is the title of each.
     """
-    groups = [group for group in contenders_of(runs, benchmark) if group.runs[0].snapshots()]
+    groups = [group for group in contenders_of(runs, benchmark) if _keeps(group.runs[0], arrays)]
     if not groups:
         raise Missing("no run kept moments of its training: that is uncertain-sdg, trained with a run folder")
     groups.sort(key=lambda group: bool(group.manifest.settings.get("uncertainty", True)))
