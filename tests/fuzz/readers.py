@@ -53,7 +53,6 @@ def prepare(made: Path) -> None:
             _picture("RGB").save(made / "photos" / label / f"{number}.png")
     rows = "".join(f"photos/{label}/{number}.png,{label}\n" for label in "ab" for number in range(3))
     (made / "recipe.yaml").write_text(RECIPE)
-    (made / "space.yaml").write_text("learning_rate: {low: 0.001, high: 0.1, log: true}\nbatch_size: {among: [4, 8]}\n")
     config = transformers.ViTConfig(
         hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=16, patch_size=8
     )
@@ -70,7 +69,6 @@ def readers(made: Path) -> list[Reader]:
     embedding, moment = sample.replace("sample", "embedding"), "snapshots/step-000000002.safetensors"
     uncertain = "predict uncertain image.png"
     resume = RESUME.format("sdg", "half-sdg")
-    tune = "tune --benchmark chaos --trials {} --jobs 1 --steps 1 --out tuned"
     from_weights = AFRESH.format("run/model.safetensors")
     again = "reproduce chaos --scale few --from run/results.jsonl"
     return [
@@ -93,8 +91,6 @@ def readers(made: Path) -> list[Reader]:
         new("auxiliary weights", (uncertain,), "uncertain/auxiliary.safetensors", safetensors_file),
         new("recipe", (f"train --benchmark chaos --recipe recipe.yaml --steps 1 {END}",), "recipe.yaml", yaml_file),
         new("trials", ("report tuned --out page.html",), "tuned/trials.json", json_file, 0.3),
-        new("journal of trials", (tune.format(2),), "tuned/study.jsonl", json_lines, 0.5),
-        new("space", (f"{tune.format(2)} --space space.yaml --out new",), "space.yaml", yaml_file, 0.5),
         new("augmented domain, scored", ("evaluate also-sdg",), "also-sdg/augmented/augmented-1.npy", npy_file, 0.5),
         new("network of the hub", (HUB,), "vit/config.json", json_file, 0.3),
         new("pixels of the hub", (HUB,), "vit/preprocessor_config.json", json_file, 0.2),

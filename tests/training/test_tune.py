@@ -111,7 +111,9 @@ def test_killed_in_the_middle_it_goes_on_as_if_nothing_had_happened(tmp_path):
     assert [name for name, _ in make(more, near(1e-3))] == ["trial-009"]
 
 
-@pytest.mark.parametrize("content", ["no json\n", "3\n", '{"op_code": 4}\n', '{"op_code": 99, "worker_id": "a"}\n'])
+@pytest.mark.parametrize(
+    "content", ["no json\n", "3\n", '{"op_code": 4}\n', '{"op_code": 99, "worker_id": "a"}\n', "[" * 5000 + "\n"]
+)
 def test_a_study_that_is_none_is_one_line(tmp_path, content):
     (tmp_path / "study.jsonl").write_text(content)
     with pytest.raises(UserError, match=r"study.jsonl: cannot be understood"):

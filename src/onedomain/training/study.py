@@ -53,7 +53,7 @@ def open_study(folder: Path) -> optuna.Study:
         return optuna.create_study(
             storage=storage, study_name="tune", direction="maximize", pruner=pruner, load_if_exists=True
         )
-    except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError) as error:
         reason = " ".join(str(error).split())[:100]
         raise UserError(str(path), f"cannot be understood ({reason})", "a file written by onedomain tune") from None
 
@@ -66,6 +66,8 @@ def begin_or_go_on(study: optuna.Study, plan: dict[str, Any], usual: Mapping[str
         if usual:
             study.enqueue_trial(dict(usual))
         return
+    if not isinstance(before, Mapping):
+        raise UserError(STUDY, f"has the plan {before!r:.50}", "a file written by onedomain tune")
     for name in {**before, **now}:
         if before.get(name) != now.get(name):
             given = f"is {now.get(name)!r} now, and was {before.get(name)!r}"
