@@ -125,3 +125,11 @@ def test_a_map_of_another_shape_or_length_is_refused(tmp_path):
     path.write_bytes(b"no array")
     with pytest.raises(UserError, match="cannot be read"):
         old_map(path, np.float16, (3, 4))
+
+
+@pytest.mark.parametrize("header", [b"(" * 3000, b"{'descr'", b"\0\n", b"9**9\n"])
+def test_a_map_with_a_header_that_is_none_is_one_line(header, tmp_path):
+    path = tmp_path / "map.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(UserError, match=r"map.npy: cannot be read \(.*\); allowed: the file that this run wrote"):
+        old_map(path, np.float16, (1, 8, 8, 1))

@@ -34,7 +34,7 @@ HUB = f"train --source photos --network hf:vit --size 16x16 --steps 1 --set batc
 SIZE = (24, 20)
 RECIPE = """method: erm
 settings: {learning_rate: 0.01, batch_size: 8}
-chosen: {objective: mean, source: abc, benchmark: chaos, network: null, score: 0.5, usual: 0.4, trials: 3, seeds: 1,
+chosen: {objective: mean, source: abc, benchmark: chaos, score: 0.5, usual: 0.4, trials: 3, seeds: 1,
   searched: [learning_rate], onedomain: "0.1", date: "2026-01-01"}
 """
 

@@ -126,6 +126,7 @@ class Worker:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one core: no processes of its own
         output = os.open(self.said, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(output, stream)

@@ -81,6 +81,7 @@ def test_a_head_for_other_classes_is_left_out(tmp_path):
         ([torch.zeros(1)], "is not a mapping of names to tensors"),
         (nn.Linear(1, 1), "holds no weights, or more than weights"),  # a whole module: would have to be executed
         (b"garbage", "holds no weights, or more than weights"),
+        (b"QK\x03\x04", "holds no weights, or more than weights"),  # one bit beside a zip file
         (None, "is not there; allowed: a .safetensors file"),
     ],
 )

@@ -46,6 +46,8 @@ def old_map(path: Path, kind: type[np.generic], shape: tuple[int, ...]) -> np.me
             if os.fstat(file.fileno()).st_size != size:  # numpy would quietly lengthen a file that was cut
                 raise ValueError("it was cut or lengthened")
             return np.memmap(file, kind, "r+", start, shape)
-    except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error))[:100]
+    except UserError:
+        raise
+    except Exception as error:  # numpy reads a header as Python's own parser does, and raises what that raises
+        reason = " ".join((getattr(error, "strerror", None) or str(error)).split())[:100]
         raise UserError(str(path), f"cannot be read ({reason.lower()})", "the file that this run wrote") from None
