@@ -21,7 +21,7 @@ from onedomain.data.datasets import camvid, cifar_c
 from tests.data import published
 from tests.data.datasets import test_cifar as cifar
 from tests.data.frames import make_sequence
-from tests.fuzz.mutations import ODD, damaged, edited, other_array
+from tests.fuzz.mutations import ODD, as_json, damaged, edited, other_array
 from tests.fuzz.reader import Reader, of
 from tests.fuzz.worker import Touch
 
@@ -252,4 +252,4 @@ def _archives() -> SearchStrategy[bytes]:
 def json_file(content: bytes) -> SearchStrategy[bytes]:
     whole = json.loads(content)
     deep = st.sampled_from([b"[" * 5000, b'{"images": ' * 5000, b'{"images": 1e999}', b'{"images": -4}'])
-    return st.one_of(edited(whole).map(lambda value: json.dumps(value).encode()), deep, damaged(content))
+    return st.one_of(edited(whole).map(lambda value: as_json(value).encode()), deep, damaged(content))
