@@ -145,6 +145,7 @@ def test_without_shared_storage_folders_are_sent_and_brought_back(nodes, tmp_pat
     from contextlib import nullcontext
 
     monkeypatch.setattr(module, "probe", lambda folder: nullcontext(tmp_path / "seen by no node"))
+    monkeypatch.setenv("PAUSE", "0.1")  # time enough to be stopped in, on a busy machine too
     onedomain, run, adapted = (sys.executable, "-m", "onedomain"), tmp_path / "run", tmp_path / "adapted"
     given = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
     train = ("train", "--benchmark", "their-benchmark", "--method", "slow-erm", *given, "--out", str(run), "--resume")
@@ -155,7 +156,7 @@ def test_without_shared_storage_folders_are_sent_and_brought_back(nodes, tmp_pat
 
     def interrupt() -> None:
         wait_until(
-            lambda: any(what == "train slow-erm" and done > 100 for what, done, *_ in told.seen.get("train", ()))
+            lambda: any(what == "train slow-erm" and done >= 40 for what, done, *_ in told.seen.get("train", ()))
         )
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -170,7 +171,8 @@ def test_without_shared_storage_folders_are_sent_and_brought_back(nodes, tmp_pat
         assert not (run / WEIGHTS).exists()
         assert not adapted.exists()
         kept = rows(run)
-        assert len(kept) >= 20
+        assert len(kept) >= 8
+        monkeypatch.setenv("PAUSE", "0")
         for job in (trains, adapts):
             assert run_jobs([job], 1, told, place=cluster).failed == []
     log = trains.log.read_text()
@@ -237,7 +239,7 @@ PROGRAM = """
 
 @needs_ray
 def test_a_started_cluster_ends_with_the_command_and_ctrl_c_says_how_to_go_on(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(ROOT)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(ROOT)]), "PAUSE": "0.1"}
     environment.pop("RAY_ADDRESS", None)
     words = ["reproduce", "slow", "--scale", "full", "--seeds", "2", "--out", str(tmp_path / "out"), "--on", "ray"]
     process = subprocess.Popen(

@@ -102,7 +102,7 @@ def test_a_mistake_ends_in_one_line_and_writes_nothing(onedomain, spoil, line):
         (["report", "runs"], "runs: holds 2 runs, and is none itself; allowed: runs/*"),
         (["report", "nowhere/*"], "nowhere/*: is not there"),
         (["report", "runs/erm/run.yaml"], "runs: only files were given"),
-        (["report", "runs/erm", "runs/erm/"], "runs/erm/: is given twice"),
+        (["report", "runs/erm", "runs/erm/"], "runs/erm: is given twice"),
         (["report", "runs/erm", "--out", "runs/erm/run.yaml/x.html"], "cannot be written"),
     ],
 )
