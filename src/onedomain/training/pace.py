@@ -11,7 +11,6 @@ from onedomain.methods.base import Method
 from onedomain.networks.named import in_mode
 
 WORTH_TELLING, LONG = 60.0, 3600.0  # seconds
-MEMORY = 0.9  # of the running mean of the seconds of a step
 
 
 class Pace:
@@ -22,16 +21,17 @@ class Pace:
 
     def __init__(self, method: Method, plain: float) -> None:
         self.method, self.plain = method, plain
-        self.step: float | None = None  # seconds of a step as it is now
+        self.step: float | None = None  # mean seconds of a step as it is now
+        self.steps = 0  # that it is the mean of
         self.preparing = self.of_made = 0.0  # seconds of making domains, and of those that are made
         self.before = self.made = method.prepared
 
     def stepped(self, done: int, seconds: float) -> None:
         """A step took so long; the first steps of a method say nothing of the later ones."""
         if self.step is None or done == self.method.begins + 1:
-            self.step = seconds
-        else:
-            self.step = MEMORY * self.step + (1 - MEMORY) * seconds
+            self.step, self.steps = 0.0, 0
+        self.steps += 1
+        self.step += (seconds - self.step) / self.steps
 
     def prepared(self, seconds: float) -> None:
         self.preparing += seconds
