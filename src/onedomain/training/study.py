@@ -60,18 +60,17 @@ def open_study(folder: Path) -> optuna.Study:
 
 def begin_or_go_on(study: optuna.Study, plan: dict[str, Any], usual: Mapping[str, Any] | None) -> None:
     """A tuning goes on as it was begun; a new one begins with the usual settings."""
-    now, before = plan, study.user_attrs.get("plan")
-    if before is None:
-        study.set_user_attr("plan", now)
-        if usual:
-            study.enqueue_trial(dict(usual))
-        return
+    now, before = plan, study.user_attrs.get("plan", plan)
     if not isinstance(before, Mapping):
         raise UserError(STUDY, f"has the plan {before!r:.50}", "a file written by onedomain tune")
     for name in {**before, **now}:
         if before.get(name) != now.get(name):
             given = f"is {now.get(name)!r} now, and was {before.get(name)!r}"
             raise UserError(name, given, "as it was to go on, or another --out")
+    if "plan" not in study.user_attrs:
+        study.set_user_attr("plan", now)
+    if usual and not study.get_trials(deepcopy=False):
+        study.enqueue_trial(dict(usual))
 
 
 def importance(study: optuna.Study) -> dict[str, float]:

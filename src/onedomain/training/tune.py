@@ -98,6 +98,7 @@ class Search:
         begin_or_go_on(self.study, self.plan.as_dict(), self.plan.space.usual_values)
         for frozen in self.study.get_trials(deepcopy=False):
             if frozen.state == optuna.trial.TrialState.RUNNING:
+                self._propose_for(frozen.number)
                 self._take(optuna.Trial(self.study, frozen._trial_id))
 
     @property
@@ -148,7 +149,8 @@ class Search:
         each.going = ""
         each.seconds += run.seconds
         each.trial.set_user_attr("seconds", each.seconds)
-        each.trial.set_user_attr("runs", [*each.trial.user_attrs.get("runs", []), run.name])
+        # Once, also if a kill came before its score was kept.
+        each.trial.set_user_attr("runs", list(dict.fromkeys([*each.trial.user_attrs.get("runs", []), run.name])))
         if not (run.error or run.early) and each.final is None:
             run = replace(run, error="told no score")
         if run.error.startswith(KILLED) and each.losses < MOST_LOSSES:
@@ -224,12 +226,14 @@ class Search:
 
     def _ask(self) -> _Active | None:
         """A new trial with runs to make, if it is one."""
+        self._propose_for(self.begun)
+        return self._take(self.study.ask())
+
+    def _propose_for(self, number: int) -> None:
+        """What is proposed follows from the trials that are there, and not from what was before a kill."""
         import optuna
 
-        # What is proposed follows from the trials that are there, and not from what was before a kill.
-        sampler = optuna.samplers.TPESampler(seed=self.begun, n_startup_trials=AT_RANDOM, constant_liar=True)
-        self.study.sampler = sampler
-        return self._take(self.study.ask())
+        self.study.sampler = optuna.samplers.TPESampler(seed=number, n_startup_trials=AT_RANDOM, constant_liar=True)
 
     def _take(self, trial: optuna.Trial) -> _Active | None:
         """A trial as one with runs; none if it ends without: its settings do not go together, or were tried before."""
@@ -249,6 +253,9 @@ class Search:
                 self._end_like(trial, twin)
             else:
                 going.twins.append(trial)
+            return None
+        if len(each.scores) == self.plan.runs_per_trial:  # a kill came before it was told
+            self.study.tell(trial, fmean(each.scores))
             return None
         trial.set_user_attr("settings", each.settings)
         self.active.append(each)
