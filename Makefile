@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 .PHONY: demo test lint bench chaos fuzz clean
 KILLS ?= 330
-INPUTS ?= 5000
+INPUTS ?= 6500
 
 demo: .venv/.installed
 	$(BIN)/onedomain demo

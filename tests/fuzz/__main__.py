@@ -42,7 +42,7 @@ class Failed(Exception):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Bad inputs for every reader and command; fails if one ends badly.")
-    parser.add_argument("--inputs", type=int, default=5000, help="of all readers and commands together, or a few more")
+    parser.add_argument("--inputs", type=int, default=6500, help="of all readers and commands together, or a few more")
     parser.add_argument("--only", default="", help="readers and commands whose name begins so")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep-going", action="store_true", help="with the next reader or command after a failure")

@@ -113,7 +113,8 @@ def test_killed_in_the_middle_it_goes_on_as_if_nothing_had_happened(tmp_path):
 
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_killed_after_any_line_of_the_study_it_comes_to_the_same(tmp_path, seeds):
-    search = Search(plan(tmp_path, seeds=seeds), tmp_path, trials=3)
+    both = {**RATE, "schedule": {"among": ["constant", "cosine"]}}
+    search = Search(plan(tmp_path, both, seeds=seeds), tmp_path, trials=3)
     make(search, near(1e-3))
     lines = (tmp_path / "study.jsonl").read_bytes().splitlines(keepends=True)
 
@@ -123,7 +124,7 @@ def test_killed_after_any_line_of_the_study_it_comes_to_the_same(tmp_path, seeds
     wanted = told(search)
     for kept in range(1, len(lines)):
         (tmp_path / "study.jsonl").write_bytes(b"".join(lines[:kept]))
-        again = Search(plan(tmp_path, seeds=seeds), tmp_path, trials=3)
+        again = Search(plan(tmp_path, both, seeds=seeds), tmp_path, trials=3)
         make(again, near(1e-3))
         assert (told(again), again.left) == (wanted, 0), lines[kept - 1]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, RootModel, model_validator
 
 from onedomain.data.files import read_file
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 ALLOWED = "settings with {low: 0.1, high: 10, log: true} or {among: [a, b]} each"
 MOST_BYTES = 2**20
+AT_RANDOM = 6  # trials before settings are chosen by those that went well
 Value = bool | int | float | str
 
 
@@ -89,7 +91,14 @@ class Space:
 
     def suggest(self, trial: Trial) -> dict[str, Value]:
         """Further values, in as many digits as a person reads."""
-        values = {name: each.suggest(trial, name, self._whole(name)) for name, each in self.dimensions.items()}
+        from optuna.samplers import TPESampler
+
+        values = {}
+        for place, (name, each) in enumerate(self.dimensions.items()):
+            # A seed for each value: what is proposed is the same after a kill between two of them.
+            [seed] = np.random.SeedSequence([trial.number, place]).generate_state(1)
+            trial.study.sampler = TPESampler(seed=int(seed), n_startup_trials=AT_RANDOM, constant_liar=True)
+            values[name] = each.suggest(trial, name, self._whole(name))
         return self.readable(values)
 
     def readable(self, values: Mapping[str, Any]) -> dict[str, Value]:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import optuna
 
 SECONDS = 60.0  # that a run is expected to take before any has ended: all take as long
-AT_RANDOM = 6  # trials before settings are chosen by those that went well
 MOST_LOSSES = 2  # times that a run of a trial may be killed, and resumes
 
 
@@ -98,7 +97,6 @@ class Search:
         begin_or_go_on(self.study, self.plan.as_dict(), self.plan.space.usual_values)
         for frozen in self.study.get_trials(deepcopy=False):
             if frozen.state == optuna.trial.TrialState.RUNNING:
-                self._propose_for(frozen.number)
                 self._take(optuna.Trial(self.study, frozen._trial_id))
 
     @property
@@ -226,14 +224,7 @@ class Search:
 
     def _ask(self) -> _Active | None:
         """A new trial with runs to make, if it is one."""
-        self._propose_for(self.begun)
         return self._take(self.study.ask())
-
-    def _propose_for(self, number: int) -> None:
-        """What is proposed follows from the trials that are there, and not from what was before a kill."""
-        import optuna
-
-        self.study.sampler = optuna.samplers.TPESampler(seed=number, n_startup_trials=AT_RANDOM, constant_liar=True)
 
     def _take(self, trial: optuna.Trial) -> _Active | None:
         """A trial as one with runs; none if it ends without: its settings do not go together, or were tried before."""
