@@ -180,7 +180,7 @@ def _pickled(made: Path) -> SearchStrategy[bytes]:
                         changed[name].to(torch.complex64),
                         torch.empty(changed[name].shape, device="meta"),
                         changed[name].to(torch.bfloat16),
-                        torch.zeros(1).expand(changed[name].shape),
+                        torch.zeros(()).expand(changed[name].shape),
                     )
                 )
             )
