@@ -46,7 +46,7 @@ _WHERE = {
     "Predictions": "training.predictions",
     "Run": "training.run",
     "Scores": "evaluation.scores",
-    "fit": "training.fit",
+    "fit": "benchmarks.protocol.known",
     "frame_folder": "data.frames",
     "image_folder": "data.image_folder",
     "load": "training.fit",

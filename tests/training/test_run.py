@@ -159,6 +159,9 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(tiny, tmp_
     [
         (lambda run, tiny: od.load(None), "folder: got None; allowed: a path"),
         (lambda run, tiny: od.load(""), "folder: got ''; allowed: a path"),
+        (lambda run, tiny: od.image_folder(".", classes=5), "classes: got 5; allowed: a list of names"),
+        (lambda run, tiny: od.frame_folder(".", classes="ab", size=(8, 8)), "classes: got 'ab'; allowed: a list"),
+        (lambda run, tiny: od.fit("erm", tiny, benchmark="digit"), "benchmark: 'digit' is not known, did you mean"),
         (lambda run, tiny: run.save(5), "folder: got 5; allowed: a path"),
         (lambda run, tiny: run.evaluate({"same": tiny}, seen=["smae"]), "seen: 'smae' is not known, did you mean"),
         (lambda run, tiny: run.evaluate({"same": tiny}, seen="same"), "seen: got 'same'; allowed: a list"),

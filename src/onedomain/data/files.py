@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -42,6 +42,13 @@ def as_path(given: Any, field: str) -> Path:
     if not isinstance(given, (str, os.PathLike)) or str(given) == "" or "\0" in str(given):
         raise UserError(field, f"got {given!r:.50}", "a path")
     return Path(given)
+
+
+def as_names(given: Any, field: str) -> tuple[str, ...]:
+    """What a caller gives as names, such as those of classes."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(each, str) for each in given):
+        raise UserError(field, f"got {given!r:.50}", "a list of names")
+    return tuple(given)
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:

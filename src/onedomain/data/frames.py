@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onedomain.data.domain import Domain
-from onedomain.data.files import as_path
+from onedomain.data.files import as_names, as_path
 from onedomain.data.files_on_demand import FilesOnDemand
 from onedomain.data.formats import decoding, open_image
 from onedomain.data.image_files import IMAGE_ENDINGS, checked_size, decode_image, image_size, no_image
@@ -163,7 +163,7 @@ def frame_folder(
     Frames are read as needed and brought to `size`, (height, width): images smoothly, labels by their nearest pixel.
     `channels` is 3 for colours, 1 for grey.
     """
-    root = as_path(path, "images")
+    root, classes = as_path(path, "images"), as_names(classes, "classes")
     frames = pair_frames(
         root / "images",
         root / "labels",

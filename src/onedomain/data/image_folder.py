@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onedomain.data.domain import Domain
-from onedomain.data.files import as_path
+from onedomain.data.files import as_names, as_path
 from onedomain.data.files_on_demand import read_images
 from onedomain.data.formats import decoding
 from onedomain.data.image_files import find_images, image_size, no_image
@@ -46,7 +46,7 @@ def image_folder(
     else:
         root = as_path(path, "images")
         found = _of_table(root) if root.suffix.lower() in TABLES else _of_folder(root, classes is None)
-    names = tuple(classes or in_order({label for _, label in found}))
+    names = as_names(classes, "classes") if classes is not None else tuple(in_order({label for _, label in found}))
     for label in dict.fromkeys(label for _, label in found):
         if label not in names:
             raise unknown(f"{root}: class", label, names)
