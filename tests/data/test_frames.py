@@ -25,7 +25,7 @@ def own_folder(root, count=3, size=(8, 12), void=None):
 
 
 def test_images_and_masks_of_one_name_belong_together(tmp_path):
-    domain = frame_folder(own_folder(tmp_path / "a"), classes="abc", size=(8, 12))
+    domain = frame_folder(own_folder(tmp_path / "a"), classes=["a", "b", "c"], size=(8, 12))
     assert domain.dense
     assert domain.image_shape == (8, 12, 3)
     images, labels = domain.batch([2, 0])
@@ -39,7 +39,7 @@ def test_image_and_mask_are_resized_together(tmp_path):
     mask[:20] = 2
     Image.fromarray(np.repeat(20 * mask[..., None], 3, 2)).save(folder / "images" / "0.png")
     Image.fromarray(mask).save(folder / "labels" / "0.png")
-    images, labels = frame_folder(folder, classes="abc", size=(16, 36)).batch([0])
+    images, labels = frame_folder(folder, classes=["a", "b", "c"], size=(16, 36)).batch([0])
     assert set(np.unique(labels)) == {0, 1, 2}  # a class between two others is never made up
     away = images[0, 0].numpy() * 255 - 20 * labels[0].numpy()
     inside = np.ones((16, 36), bool)
@@ -82,7 +82,7 @@ def test_frames_are_read_when_asked_for_and_again_only_if_there_is_no_room(tmp_p
 
 
 def test_frames_are_decoded_ahead_when_they_are_announced(tmp_path):
-    domain = frame_folder(own_folder(tmp_path / "a", count=4), classes="abc", size=(8, 12))
+    domain = frame_folder(own_folder(tmp_path / "a", count=4), classes=["a", "b", "c"], size=(8, 12))
     part = domain.subset([3, 1, 0])
     part.ask([0, 2])
     assert set(domain.images._asked) == {3, 0}
@@ -91,7 +91,7 @@ def test_frames_are_decoded_ahead_when_they_are_announced(tmp_path):
 
 
 def test_a_subset_of_frames_reads_only_its_own(tmp_path):
-    domain = frame_folder(own_folder(tmp_path / "a", count=4), classes="abc", size=(8, 12))
+    domain = frame_folder(own_folder(tmp_path / "a", count=4), classes=["a", "b", "c"], size=(8, 12))
     part = domain.subset([3, 1])
     assert len(part) == 2
     assert np.array_equal(part.batch([0]).labels, domain.batch([3]).labels)
@@ -100,12 +100,12 @@ def test_a_subset_of_frames_reads_only_its_own(tmp_path):
 
 def test_the_fingerprint_follows_names_and_sizes(tmp_path):
     folder = own_folder(tmp_path / "a")
-    before = frame_folder(folder, classes="abc", size=(8, 12))
-    assert frame_folder(folder, classes="abc", size=(8, 12)).fingerprint == before.fingerprint
+    before = frame_folder(folder, classes=["a", "b", "c"], size=(8, 12))
+    assert frame_folder(folder, classes=["a", "b", "c"], size=(8, 12)).fingerprint == before.fingerprint
     assert before.subset([0, 1]).fingerprint != before.subset([0, 2]).fingerprint
     file = folder / "labels" / "1.png"
     file.write_bytes(file.read_bytes() + b"\0")
-    assert frame_folder(folder, classes="abc", size=(8, 12)).fingerprint != before.fingerprint
+    assert frame_folder(folder, classes=["a", "b", "c"], size=(8, 12)).fingerprint != before.fingerprint
 
 
 def spoil(folder, what):
@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_known_before_anything_is_read(tmp_path, what, mess
     folder = own_folder(tmp_path / "a")
     spoil(folder, what)
     with pytest.raises(od.UserError, match=message):
-        frame_folder(folder, classes="abc", size=(8, 12))
+        frame_folder(folder, classes=["a", "b", "c"], size=(8, 12))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_does_not_fit_is_known_before_anything_is_read(tmp_path, what, mess
 def test_what_is_wrong_inside_is_named_when_it_is_read(tmp_path, what, message):
     folder = own_folder(tmp_path / "a")
     spoil(folder, what)
-    domain = frame_folder(folder, classes="abc", size=(8, 12))
+    domain = frame_folder(folder, classes=["a", "b", "c"], size=(8, 12))
     domain.batch([0, 2])
     with pytest.raises(od.UserError, match=message):
         domain.batch([0, 1])
@@ -158,14 +158,14 @@ def test_what_is_wrong_inside_is_named_when_it_is_read(tmp_path, what, message):
 
 def test_void_may_lie_beside_the_classes(tmp_path):
     folder = own_folder(tmp_path / "a", void=255)
-    domain = frame_folder(folder, classes="abc", size=(8, 12), void=255)
+    domain = frame_folder(folder, classes=["a", "b", "c"], size=(8, 12), void=255)
     assert (domain.batch([0]).labels[0, 0] == 255).all()
     with pytest.raises(od.UserError, match="class id 255 found"):
-        frame_folder(folder, classes="abc", size=(8, 12)).batch([0])
+        frame_folder(folder, classes=["a", "b", "c"], size=(8, 12)).batch([0])
 
 
 def test_grey_frames_stay_grey(tmp_path):
-    domain = frame_folder(own_folder(tmp_path / "a"), classes="abc", size=(8, 12), channels=1)
+    domain = frame_folder(own_folder(tmp_path / "a"), classes=["a", "b", "c"], size=(8, 12), channels=1)
     images, labels = domain.batch([0])
     assert images.shape == (1, 1, 8, 12)
     assert np.allclose(images[:, 0].numpy() * 255, 20 * labels.numpy())
