@@ -249,6 +249,7 @@ def test_a_started_cluster_ends_with_the_command_and_ctrl_c_says_how_to_go_on(tm
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # as in the background of a shell
     )
     wait_until(lambda: rows(tmp_path / "out" / f"{SLOW_ERM.name}-0") or process.poll() is not None)
     started = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

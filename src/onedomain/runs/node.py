@@ -6,6 +6,7 @@ import io
 import os
 import platform
 import secrets
+import signal
 import sys
 import tempfile
 import threading
@@ -30,6 +31,9 @@ def run_job(job: Job, said: Any, home: str, cwd: Path, seen: Path, gpus: bool) -
     file `seen` shares its storage. Ray's request to cancel comes as a KeyboardInterrupt.
     """
     import ray
+
+    # Else a cluster that was started in the background of a shell, where SIGINT is ignored, would ignore the request.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def say(line: str) -> Any:
         return said.say.remote(job.name, line)
