@@ -24,6 +24,7 @@ from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
 from onedomain.training.adapt import adapt
 from onedomain.training.begin import set_otherwise
+from onedomain.training.fit import fit
 from tests.conftest import TinyNet, make_tiny
 from tests.reporting.reproduce.records import records
 
@@ -64,7 +65,7 @@ def benches():
 def train(folder, of):
     method = configured(ERM, HALF, of.benchmark)[0]
     options = {"network": TinyNet(), "embedding": "pool", "benchmark": of.benchmark.name, "progress": False}
-    run = od.fit(method, of.source, out=folder, **options)
+    run = fit(method, of.source, out=folder, **options)
     run.write_records(run.evaluate(dict(of.scored), seen=["tiny"]), of.benchmark.name)
     return run
 

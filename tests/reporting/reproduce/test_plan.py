@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import onedomain as od
 from onedomain.benchmarks import Benchmark, find_benchmark
 from onedomain.data.domain import Domain
 from onedomain.errors import UserError
@@ -20,6 +19,7 @@ from onedomain.reporting.reproduce.grid import Request, estimate
 from onedomain.reporting.reproduce.plan import Bench, configured, plan
 from onedomain.reporting.reproduce.result import tabulate
 from onedomain.reporting.reproduce.tables import SCALES, TABLES
+from onedomain.training.fit import fit
 from tests.conftest import TinyNet, make_tiny
 from tests.reporting.reproduce.records import records
 
@@ -55,7 +55,7 @@ def train(folder, bench, seed=0, score=True, row=ERM, scale=SCALE, **settings):
     method = configured(row, scale, bench.benchmark)[0]
     method = type(method)(**{**method.settings.model_dump(), **settings})
     options = {"network": TinyNet(), "embedding": "pool", "seed": seed, "benchmark": "toy", "progress": False}
-    run = od.fit(method, bench.source, out=folder, **options)
+    run = fit(method, bench.source, out=folder, **options)
     run.seconds = 6.0  # whatever it took
     if score:
         run.write_records(run.evaluate(dict(bench.scored), seen=["tiny"]), "toy")
